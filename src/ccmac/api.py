@@ -83,8 +83,7 @@ def solve(
     - ``warm_start``: a Solution (an earlier Result) to start from, prices included.
     - ``runtime``: a :class:`Runtime` such as ``InProcess(network, fused=False)``, or "mpi".
     - ``averaging``: "relay" (fewest rounds), "tree" (few bytes; rows are seen by a parent only),
-      "scatter" (about two rows sent by everybody; chunks of rows are seen by parents), "masked"
-      (rows are seen by nobody, their sum by all) or "auto".
+      "masked" (rows are seen by nobody, their sum by all) or "auto".
     - ``costs``: prices of gradients, products, rounds and bytes that plans, and the scheme of an
       "auto" averaging, are chosen by.
     - ``checkpoint``: a directory, or {"path", "every", "seconds"}; continued if it exists.

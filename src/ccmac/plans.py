@@ -22,15 +22,8 @@ REGIMES = {
 SEEN = {
     "relay": "every agent sees every agent's part",
     "tree": "a parent sees its branch's sum, all see the whole sum",
-    "scatter": "a parent sees its branch's sum of a chunk, all see the whole sum",
     "masked": "all see the sum, nobody a part",
 }
-
-AMONG = "sums among few"  # the setting of a plan in which coupled rows are summed in that way
-AMONG_SEEN = (
-    "of a coupled row those it concerns, where a parent sees its branch's sum and all of them the "
-    "whole sum; of the rest, {}"
-)
 
 
 @dataclass(frozen=True)
@@ -117,8 +110,7 @@ class Plan:
     @property
     def seen(self) -> str:
         """Who sees what of it."""
-        everybody = SEEN.get(self.averaging, "in sums")
-        return AMONG_SEEN.format(everybody) if AMONG in self.settings else everybody
+        return SEEN.get(self.averaging, "in sums")
 
     def as_dict(self, limit: int = 12) -> dict[str, Any]:
         """For --json and the record."""

@@ -19,7 +19,6 @@ import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.paper.instances import random_quadratic, solve_kkt
-from ccmac.runtime.portable import environment
 from ccmac.storage.owner import Public, read_mine, read_public
 from owners import free_ports
 
@@ -125,28 +124,10 @@ def test_a_killed_owner_ends_the_run_and_all_continue_to_the_same_bits(
 KERNELS = ("Haswell", "SandyBridge", "Nehalem")  # as processors of different kinds would choose
 
 
-def rounding(kernel: str, *, alike: bool = False) -> bytes:
-    """The fingerprint of a process whose BLAS is told so; ``alike``: and then made portable."""
-    program = "import sys; from ccmac.runtime.leading import arithmetic as a; "
-    command = [sys.executable, "-c", program + "sys.stdout.buffer.write(a())"]
-    env = {**os.environ, "OPENBLAS_CORETYPE": kernel}
-    env = environment(env) if alike else env
-    return subprocess.run(command, env=env, capture_output=True, check=True).stdout
-
-
-def test_portable_arithmetic_rounds_alike() -> None:
-    if rounding(KERNELS[0]) == rounding(KERNELS[1]):
-        pytest.skip("this BLAS cannot be told which kernels to take")
-    assert rounding(KERNELS[0], alike=True) == rounding(KERNELS[1], alike=True)
-
-
 @pytest.mark.skipif(not os.environ.get("CCMAC_KINDS"), reason="20 CPU s: set CCMAC_KINDS=1")
-@pytest.mark.parametrize("arithmetic", ["native", "portable"])
-def test_owners_whose_processors_round_differently(
-    tmp_path: Path, problem: ccmac.Problem, arithmetic: str
-) -> None:
+def test_owners_whose_processors_round_differently(tmp_path: Path, problem: ccmac.Problem) -> None:
     """They solve, all find the same bound, and it holds."""
-    folder = trial(tmp_path / arithmetic, problem, 60.0, arithmetic=f'"{arithmetic}"')
+    folder = trial(tmp_path, problem, 60.0)
     ended = finish([start(folder, i, OPENBLAS_CORETYPE=KERNELS[i]) for i in range(N)])
     assert [code for code, _, _ in ended] == [0] * N, ended
     exact = solve_kkt(problem)
@@ -156,7 +137,7 @@ def test_owners_whose_processors_round_differently(
     for i in range(N):
         told = json.loads(ended[i][1])
         assert told["status"] == "optimal"
-        assert (arithmetic == "native") == ("drift" in told["certificates"])
+        assert "drift" in told["certificates"]
         bounds.add(told["error_bound"])
         with np.load(folder / f"out-{i}" / f"solution-{i:04d}-{i:04d}.npz") as found:
             square += float(np.sum((found[f"x{i}"] - exact.x[i]) ** 2))

@@ -37,13 +37,12 @@ class Channels:
         coupling = Fake(
             empty=False,
             width=1,
-            own=lambda q: None,
             adjoint=lambda price: (self.A * price[0, 0], (self.B * price[0, 0])[:, None]),
             contributions=lambda x, z, with_z: ((self.A * x)[:, None] + self.B[:, None] * z, z),
         )
         runtime = Fake(
             ride=lambda rows: Fake(value=rows.sum(axis=0) if products is None else products),
-            combine=lambda parts, own: [part.mean(axis=0, keepdims=True) for part in parts],
+            combine=lambda parts: [part.mean(axis=0, keepdims=True) for part in parts],
         )
         made = object.__new__(DualConjugateGradients)
         local = Fake(apply=lambda h: self.T * h, minimisers=lambda h: -self.T * h, shifted=False)

@@ -54,12 +54,10 @@ g = np.array([1.0, -1.0, 2.0])
 def realized(empty: bool = False, steps: str = "tight", degree: int = 3) -> Any:
     system = Fake(
         empty=empty,
-        few=None,
-        lean_cost=Cost(A=1),
+        cost=Cost(A=1),
         interval=Fake(low=0.9, high=5.0, source="proved"),
-        lean=lambda w: (K.T @ (K @ w - V), (K @ w - V)[None]),
+        residual=lambda w: (K.T @ (K @ w - V), (K @ w - V)[None]),
         common_price=lambda price: 2 * price,
-        told_price=lambda price: price,
     )
     objective = Fake(mu=0.5, L=8.0, gradient=lambda w: H @ w - g, cost=Cost(gradients=1))
     return Fake(

@@ -15,10 +15,8 @@ from ccmac import Agent, Network, Problem
 from ccmac.certificates.gap_stopping import UndeterminedStop
 from ccmac.certificates.stopping import ProofStop
 from ccmac.errors import InputError, MethodRefused
-from ccmac.ledger import Cost
 from ccmac.methods import CrossDirect
 from ccmac.methods.base import Request
-from ccmac.methods.driver import HEALTH_EVERY, Settings, drive
 from ccmac.methods.interior.doubted import doubtful
 from ccmac.methods.interior.sides import Sides
 from ccmac.methods.interior.units import _lengths, _term
@@ -39,7 +37,6 @@ from ccmac.objectives.base import Objective
 from ccmac.paper.comparators.pooling import pooled_multiple
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
-from methods.test_driver import Scaling
 
 M = np.array([[1.0, 2.0, 0.0], [0.5, -1.0, 1.0], [0.0, 1.0, -2.0]])
 LABELS = np.array([1.0, -1.0, 1.0])
@@ -145,36 +142,6 @@ def test_terms_with_a_free_slack_keep_the_length_of_their_rows() -> None:
     assert np.all(_lengths(bound, S) <= long * math.sqrt(2))
     assert np.all(_lengths(bound, S) >= long / math.sqrt(2))
     assert set(np.log2(_lengths(bound, S)) % 1) == {0.0}
-
-
-# -- the driver ------------------------------------------------------------------------------------
-class Silent(Scaling):
-    """Steps of two rounds each, none of whose sums reaches everybody."""
-
-    silent = True
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(gradients=1, rounds=2, averagings=1)
-
-
-def test_a_silent_run_asks_in_a_tenth_of_its_rounds() -> None:
-    iteration = Silent(1.0)
-    runtime = iteration.space.runtime
-    runtime.averaging = Fake(rounds=7, total=runtime.averaging.total)  # type: ignore[assignment]
-    asked: list[int] = []
-    count = [1]
-
-    def ride(rows: Any) -> Any:
-        asked.append(count[0])
-        return Fake(value=np.ones(1))
-
-    def callback(k: int, state: Any) -> None:
-        count[0] = k + 1
-
-    runtime.ride = ride  # type: ignore[assignment, method-assign]
-    drive(iteration, iteration.start(None, None), Settings(100, callback=callback))
-    assert asked == [1, HEALTH_EVERY, 4 * HEALTH_EVERY, 8 * HEALTH_EVERY]
 
 
 # -- refusals and verdicts -------------------------------------------------------------------------

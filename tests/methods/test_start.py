@@ -78,7 +78,7 @@ def test_the_bound_at_the_end_of_a_run() -> None:
 
 
 # -- health ----------------------------------------------------------------------------------------
-def health(rounds: int, averagings: int, n: int = 30) -> _Health:
+def health(rounds: int, averagings: int, n: int = 30, *, timed: bool = False) -> _Health:
     """Of an iteration on a path of n agents with one entry of x and of z each."""
     runtime = InProcess(Network.path(n))
     space = Space(runtime, [1] * n, 1)
@@ -86,33 +86,23 @@ def health(rounds: int, averagings: int, n: int = 30) -> _Health:
         space=space,
         cost={"rounds": rounds, "averagings": averagings},
         far=False,
-        silent=False,
         point=lambda state: (np.full(n, state), np.full((n, 1), state)),
     )
     iteration.finished = lambda state: False
-    return _Health(iteration)
+    return _Health(iteration, timed=timed)
 
 
-def test_flags_have_time_to_cross_the_network() -> None:
-    """A diameter of 29 takes three turns of ten steps with one round, one with three rounds."""
-    assert health(1, 0)._turn == 30
-    assert health(2, 0)._turn == 20
-    assert health(3, 0)._turn == 10
+def test_methods_that_only_mix_look_seldom_and_often_where_time_is_limited() -> None:
+    """A relay on a path of 30 has 29 rounds: a tenth of them where a step has one or two."""
+
+    def asked(found: _Health) -> list[int]:
+        return [count for count in range(1, 1000) if found._due(count)]
+
+    assert asked(health(1, 0)) == [1, 10, 20, 40, 80, 160, 320, 640]
+    assert asked(health(1, 0, timed=True)) == [1, 10, 290, 580, 870]
+    assert asked(health(2, 0, timed=True))[:4] == [1, 10, 150, 300]
     for plain in (health(0, 0), health(2, 1)):
-        assert plain.whisper is None
-        assert plain._turn == 10
-
-
-def test_a_resumed_run_goes_on_whispering() -> None:
-    for count, left in ((30, 29), (34, 25), (59, 0), (29, 0)):
-        found = health(1, 0)
-        found.resume(1.0, count)
-        assert found.whisper is not None
-        assert found.whisper.left == left
-    slow = health(2, 0)
-    slow.resume(1.0, 25)
-    assert slow.whisper is not None
-    assert slow.whisper.left == 29 - 10
+        assert asked(plain) == [1, *range(10, 1000, 10)]
 
 
 def test_iterates_that_stay_at_zero_for_a_while_do_not_blow_up() -> None:

@@ -16,8 +16,6 @@ from ccmac.network import weights as routes
 from ccmac.runtime import averaging
 from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, cheapest, messages_sent
 from ccmac.runtime.partition import bounds, owners
-from ccmac.runtime.patterns import load
-from ccmac.runtime.scatter import Scatter
 
 
 @st.composite
@@ -131,58 +129,11 @@ def test_the_tree_brings_its_sum_to_everybody(network: Network, seed: int, width
     assert tree.floats_sent == sent.max()
 
 
-def climbed(chunk: np.ndarray, parent: np.ndarray, v: int) -> np.ndarray:
-    """An agent's sum: its own entries, then its children's sums in agent order."""
-    value = chunk[v] + 0.0
-    for child in np.flatnonzero(parent == v):
-        value = value + climbed(chunk, parent, int(child))
-    return value
-
-
-@given(network=networks(), seed=st.integers(0, 2**32 - 1), width=st.integers(0, 30))
-def test_chunks_climb_to_their_agents_and_come_back(
-    network: Network, seed: int, width: int
-) -> None:
-    """Agent by agent along the edges, counted; not more is sent than is charged."""
-    scheme = Scatter(network)
-    n = network.n
-    block = rows(network.n, width, seed)
-    near = [set(network.neighbors(v)) for v in range(n)]
-    sent = np.zeros(n, dtype=int)
-    total = np.zeros(width)
-    for c in range(n):
-        columns = np.arange(c, width, n)
-        parent = scheme.relay.senders[:, c]
-        hops = scheme.relay.hops[:, c]
-        for v in np.flatnonzero(hops):
-            assert parent[v] in near[v]
-            assert hops[parent[v]] == hops[v] - 1
-        total[columns] = climbed(block[:, columns], parent, c)
-        sent += len(columns) * (np.bincount(parent[parent >= 0], minlength=n) + (parent >= 0))
-    assert np.array_equal(scheme.total(block)[0], total)
-    assert scheme.rounds == 2 * network.diameter
-    assert sent.sum() == scheme.floats_total * width
-    assert sent.max() <= scheme.floats_sent * width + scheme.floats_once
-    # ... and hardly less.
-    wide = np.bincount(scheme.relay.senders[scheme.relay.senders >= 0], minlength=n) + n - 1
-    assert n * (scheme.floats_sent - 1) < max(wide.max(), 1)
-
-
-def test_chunks_are_sent_evenly() -> None:
-    graphs = [Network.ring(8), Network.complete(9), Network.random_regular(64, 4, seed=0)]
-    assert [Scatter(g).floats_sent for g in graphs] == [2, 2, 3]
-    assert [(Tree(g).floats_sent, Relay(g).floats_sent) for g in graphs] == [
-        (2, 7),
-        (8, 8),
-        (4, 70),
-    ]
-
-
 @given(network=networks(), seed=st.integers(0, 2**32 - 1))
 def test_sums_are_sums(network: Network, seed: int) -> None:
     block = rows(network.n, 3, seed)
     size = np.abs(block).sum(axis=0)
-    for scheme in (Relay(network), Tree(network), Scatter(network)):
+    for scheme in (Relay(network), Tree(network)):
         before = block.copy()
         assert np.all(np.abs(scheme.total(block)[0] - block.sum(axis=0)) <= 1e-14 * size)
         assert np.array_equal(block, before)
@@ -230,9 +181,6 @@ def test_wide_rows_climb_the_tree_where_bytes_have_a_price() -> None:
     # 4 + 0.056 width against 8 + 0.016 width
     assert [cheapest(ring, costs, width).name for width in (99, 101)] == ["relay", "tree"]
     assert cheapest(ring, Costs(), 10**6).name == "relay"
-    # 1 + 0.064 width against 2 + 0.016 width + 0.048: everybody has more neighbors than a tree.
-    complete = Network.complete(9)
-    assert [cheapest(complete, costs, width).name for width in (21, 22)] == ["relay", "scatter"]
     random = np.random.default_rng(0)
     X = random.standard_normal((400, 16))
     y = random.standard_normal(400)
@@ -244,38 +192,7 @@ def test_wide_rows_climb_the_tree_where_bytes_have_a_price() -> None:
 
 
 def test_unknown_scheme() -> None:
-    with pytest.raises(
-        InputError, match="'gossip' is unknown; take one of auto, relay, tree, scatter"
-    ):
+    with pytest.raises(InputError, match="'gossip' is unknown; take one of auto, relay, tree"):
         by_name(Network.ring(3), "gossip")
-
-
-@pytest.mark.parametrize("network", [Network.ring(7), Network.star(5), Network.grid(3, 3)])
-def test_what_is_carried_of_rows_with_known_zeros(network: Network) -> None:
-    """Counted row by row and edge by edge."""
-    own = np.random.default_rng(3).random((network.n, 11)) < 0.3
-    relay = Relay(network)
-    tree = Tree(network)
-    lengths = own.sum(axis=1)
-    sent = np.zeros(network.n, dtype=int)
-    for v in range(network.n):
-        for origin in set(range(network.n)) - {v}:
-            sent[relay.senders[v, origin]] += lengths[origin]
-    assert np.array_equal(relay.carried(own)[0], sent)
-    branch = {v: {v} for v in range(network.n)}
-    for members in tree.levels:
-        for v in members:
-            branch[tree.parent[v]] |= branch[v]
-    sent[:] = 0
-    for v in set(range(network.n)) - {tree.root}:
-        sent[v] += own[sorted(branch[v])].any(axis=0).sum()
-        sent[tree.parent[v]] += 11
-    assert np.array_equal(tree.carried(own)[0], sent)
-    full = np.ones((network.n, 1), dtype=bool)
-    for scheme in (relay, tree):
-        assert load(scheme, full, 4) == (
-            5 * scheme.floats_sent,
-            5 * scheme.floats_total,
-            5 * scheme.longest,
-            scheme.messages,
-        )
+    with pytest.raises(InputError, match="'scatter' is gone; take tree"):
+        by_name(Network.ring(3), "scatter")

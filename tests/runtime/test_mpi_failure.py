@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from launcher import Launcher
 
 LIMIT = 30.0  # seconds within which a job must end
@@ -65,18 +63,3 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def test_a_killed_rank_is_named_by_the_watcher(mpi: Launcher, tmp_path: Path) -> None:
-    """kill -9 leaves no last word to the rank itself.
-
-    The launcher ends rank 0 as soon as it misses rank 1, which a busy system may still be burying:
-    then rank 0 has ended first. Seen once in some hundred runs, not three times in a row.
-    """
-    for _ in range(3):
-        job = mpi.run(2, "watched.py", str(tmp_path), timeout=30)
-        assert job.returncode != 0
-        assert re.search(r"error: rank [01] \(agents \d-\d\) was killed", job.stderr)
-        if "error: rank 1 (agents 3-4) was killed" in job.stderr:
-            return
-    pytest.fail(f"rank 1 was named in none of three runs: {job.stderr}")

@@ -48,7 +48,7 @@ def test_every_case_has_the_bits_and_ledgers_of_one_process(mpi: Launcher, ranks
     """All methods and realizations on ring, grid and random graph; CCMAC_RANKS=1,2,3,8 for all."""
     job = mpi.run(ranks, "every_case.py", timeout=600)
     assert job.returncode == 0, job.stderr
-    assert job.stdout.strip() == "equal 33, different []"
+    assert job.stdout.strip() == "equal 31, different []"
 
 
 if 8 in RANKS:  # more ranks than cores disturb the other tests
@@ -118,11 +118,3 @@ def children(pid: int) -> list[int]:
                 if "python" in name:
                     found.append(child)
     return found
-
-
-def test_prices_that_few_knew_are_saved_for_any_number_of_processes(
-    mpi: Launcher, tmp_path: Path
-) -> None:
-    job = mpi.run(3, "few_resumed.py", str(tmp_path / "state"), timeout=120)
-    assert job.returncode == 0, job.stderr
-    assert job.stdout.strip() == "20 40 equal"

@@ -17,7 +17,6 @@ import ccmac
 from ccmac.inputs import Array
 from ccmac.runtime.averaging import Tree
 from ccmac.runtime.distributed import Distributed
-from ccmac.runtime.few import Few
 from ccmac.runtime.masked import Masked, Masks
 from ccmac.runtime.transport import Message, Transport
 from owners import Neighborhood, at_once
@@ -72,7 +71,7 @@ def seen_of(
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
-@pytest.mark.parametrize("averaging", ["relay", "tree", "scatter", "masked"])
+@pytest.mark.parametrize("averaging", ["relay", "tree", "masked"])
 def test_who_sees_an_agents_row(network: ccmac.Network, averaging: str) -> None:
     rows = np.random.default_rng(1).standard_normal((network.n, WIDTH))
     seen, scheme = seen_of(network, averaging, rows)
@@ -87,9 +86,6 @@ def test_who_sees_an_agents_row(network: ccmac.Network, averaging: str) -> None:
             leaf = i not in root and i not in scheme.parent
             assert sees[i].sum() == (WIDTH if leaf else 0)  # of others the sum of their branch
             assert not leaf or sees[i, parent] == WIDTH
-    elif averaging == "scatter":
-        assert (sees.sum(axis=1) <= WIDTH).all()  # an entry by one agent at most
-        assert (sees < WIDTH).all()
     else:
         assert not sees.any()  # nor the words that the rows become
         assert isinstance(scheme, Masked)
@@ -99,42 +95,7 @@ def test_who_sees_an_agents_row(network: ccmac.Network, averaging: str) -> None:
         assert not any(np.isin(words, one.view(np.uint64)).any() for one in seen)
 
 
-@pytest.mark.parametrize("beside", [0, 2])
-@pytest.mark.parametrize("averaging", ["relay", "tree"])
-def test_rows_of_few_are_seen_by_these_alone(averaging: str, beside: int) -> None:
-    """On a ring of six: rows of neighbors, of one agent, and of two that need one between them."""
-    network = ccmac.Network.ring(6)
-    members = ([0, 1], [1, 2, 3], [4], [5, 1])
-    supports = np.zeros((6, 4), dtype=bool)
-    for row, agents in enumerate(members):
-        supports[agents, row] = True
-    rows = np.random.default_rng(3).standard_normal((6, 4 + beside))
-    rows[:, :4] *= supports
-    boxes = {(i, j): queue.SimpleQueue[Any]() for i in range(6) for j in range(6)}
-
-    def one(i: int) -> Array:
-        transport = Together(i, 6, boxes)
-        runtime = Distributed(network, transport, averaging=averaging)
-        transport.seen.clear()
-        mean = runtime.average(rows[i : i + 1, :4], Few(network, supports))
-        if beside:
-            parts = [rows[i : i + 1, :4], rows[i : i + 1, 4:]]
-            mean = np.hstack(runtime.combine(parts, Few(network, supports)))
-            assert np.allclose(mean[0, 4:], rows[:, 4:].mean(axis=0))
-        assert np.allclose(mean[0, :4], np.where(supports[i], rows[:, :4].mean(axis=0), 0.0))
-        assert transport.rounds == runtime.ledger.total("rounds") + runtime.observed
-        return np.concatenate([np.zeros(0), *transport.seen])
-
-    found = at_once(one, range(6))
-    for row, agents in enumerate(members):
-        told = [*rows[:, row], rows[:, row].sum()]
-        hears = {i for i in range(6) if any(np.isclose(v, found[i]).any() for v in told if v)}
-        between = {0} if agents == [5, 1] else set()
-        assert hears <= {*agents, *between}
-        assert len(agents) == 1 or hears == {*agents, *between}
-
-
-@pytest.mark.parametrize("averaging", ["relay", "tree", "scatter", "masked"])
+@pytest.mark.parametrize("averaging", ["relay", "tree", "masked"])
 def test_all_that_arrives_is_in_the_ledger(averaging: str) -> None:
     network = ccmac.Network.ring(4)
     boxes = {(i, j): queue.SimpleQueue[Any]() for i in range(4) for j in range(4)}
@@ -147,8 +108,7 @@ def test_all_that_arrives_is_in_the_ledger(averaging: str) -> None:
         transport.seen.clear()
         before = runtime.ledger.total("network_bytes")
         runtime.average(row)
-        if averaging != "scatter":  # which fills rows up: 7 floats and the note are two for each
-            runtime.gather(row[:, :3])
+        runtime.gather(row[:, :3])
         charged = runtime.ledger.total("network_bytes") - before
         return charged, sum(array.nbytes for array in transport.seen)
 

@@ -34,35 +34,3 @@ def sparse_coupling(seed: int, n: int, m: int = 40, *, stray: bool = False) -> P
         block = sp.csr_array(A[i]) if i % 2 else A[i]
         agents.append(Agent(Quadratic(H, g), A=block, B=B[i], b=b[i], C=C, c=C @ x[i]))
     return Problem(agents)
-
-
-def neighborly(seed: int, n: int, q: int = 0, m: int = 40) -> Problem:
-    """Row j concerns agents j and j + 1 (modulo n), every fifth row agent j alone.
-
-    With shared variables every second agent has an equation of its own for them.
-    """
-    random = np.random.default_rng(seed)
-    d = 6
-    A = np.zeros((n, m, d))
-    B = np.zeros((n, m, q))
-    for j in range(m):
-        for i in {j % n, (j + (j % 5 > 0)) % n}:
-            A[i, j], B[i, j] = random.standard_normal(d), random.standard_normal(q)
-    x = random.standard_normal((n, d))
-    z = random.standard_normal(q)
-    agents = []
-    for i in range(n):
-        f = Quadratic(random.uniform(1, 3, d + q), random.standard_normal(d + q))
-        D = random.standard_normal((1, q)) if q and i % 2 else None
-        block = sp.csr_array(A[i]) if i % 2 else A[i]
-        agents.append(
-            Agent(
-                f,
-                A=block,
-                B=B[i] if q else None,
-                b=A[i] @ x[i] + B[i] @ z,
-                D=D,
-                e=None if D is None else D @ z,
-            )
-        )
-    return Problem(agents, q=q, m=m)

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 import ccmac
 from ccmac import Network
-from ccmac.inputs import Array
 from ccmac.methods.base import Request
 from ccmac.methods.registry import parse
 from ccmac.methods.start import starting_point
 from ccmac.runtime import InProcess
-from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import Packing, bits, words
 from ccmac.workspace.reduced import Reduced
@@ -103,26 +101,6 @@ def test_solved_like_the_dense_system(stray: bool) -> None:
     assert np.allclose(result.z, solved[6 * d : size], atol=1e-7)
 
 
-@pytest.mark.parametrize("averaging", ["relay", "tree"])
-@pytest.mark.parametrize("method", ["cross-ipm", "cross-cg"])
-def test_zeros_of_others_rows_do_not_travel(
-    method: str, averaging: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same bits and rounds, fewer bytes: on a tree of all, as the root sends sums only."""
-    ends = []
-    for change in (None, without_patterns):
-        if change is not None:
-            monkeypatch.setattr(Runtime, "combine", change)
-        runtime = InProcess(Network.ring(8), averaging=averaging)
-        ends.append(ccmac.solve(LOCAL, method=method, max_iterations=4, runtime=runtime))
-    few, full = ends
-    assert all(np.array_equal(a, b) for a, b in zip(few.x, full.x, strict=True))
-    assert few.ledger["rounds"] == full.ledger["rounds"]
-    unit = "bytes" if averaging == "relay" else "network_bytes"
-    assert few.ledger[unit] < {"relay": 0.6, "tree": 0.85}[averaging] * full.ledger[unit]
-    assert few.ledger["bytes"] <= full.ledger["bytes"]
-
-
 @pytest.mark.parametrize("method", ["cross-ipm", "cross-cg", "cross-apapc"])
 def test_a_step_costs_what_it_declares(method: str) -> None:
     work = Workspace(LOCAL, InProcess(Network.ring(8), averaging="relay"))
@@ -134,7 +112,3 @@ def test_a_step_costs_what_it_declares(method: str) -> None:
     iteration.step(state)
     found = work.ledger.of("solve") - before  # of the longest message the first step's is kept
     assert {**found, "longest_message": 0} == {**iteration.cost, "longest_message": 0}
-
-
-def without_patterns(runtime: Runtime, parts: list[Array], _: object = None) -> list[Array]:
-    return [total / runtime.n for total in runtime.send(parts)]

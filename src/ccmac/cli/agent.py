@@ -19,7 +19,6 @@ from ccmac.methods.registry import parse
 from ccmac.network import Network, as_network
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result
-from ccmac.runtime import portable
 from ccmac.runtime.averaging import Averaging, by_name
 from ccmac.runtime.links import Credentials, Links
 from ccmac.storage import owner
@@ -97,8 +96,6 @@ def show(
     asked = Owner.read(file)
     mine = asked.mine
     public = asked.public
-    if public.arithmetic == "portable":
-        portable.enter()
     method = parse(public.method, dict(public.options))
     agent = Agent.load(asked.path(mine.folder))
     problem = public.problem(mine.agent, agent)

@@ -82,8 +82,7 @@ class Conditions:
     averaging: Annotated[
         str,
         typer.Option(
-            "--averaging",
-            help="relay (fewest rounds), tree or scatter (few bytes), masked or auto.",
+            "--averaging", help="relay (fewest rounds), tree (few bytes), masked or auto."
         ),
     ] = "auto"
     costs: Annotated[

@@ -185,7 +185,7 @@ def _on_ranks(request: Call) -> int:
         runtime = Mpi(
             network, averaging=scheme, audit=running.audit, max_seconds=running.max_seconds
         )
-        with runtime.guard(), runtime.watched():
+        with runtime.guard():
             token = {"manifest": repr(manifest), **request.settings(), "gather": running.gather}
             problem = Problem.load(request.directory, agents=runtime.owned)
             runtime.check_consistent(dumps(token))  # all have loaded before anybody writes

@@ -25,8 +25,8 @@ from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
-from ccmac.methods.base import Prepared, Request, State, known, rows, vector
-from ccmac.methods.realized import LeanIteration, RealizedMethod
+from ccmac.methods.base import Prepared, Request, State, known, vector
+from ccmac.methods.realized import RealizedIteration, RealizedMethod
 from ccmac.realizations.base import Realized, apapc_steps
 from ccmac.workspace import Workspace
 
@@ -44,14 +44,7 @@ class ApapcState(State):
     price: Array = known()
 
 
-@dataclass(frozen=True)
-class LeanState(ApapcState):
-    """The same where a process has the price of those rows alone that concern its agents."""
-
-    price: Array = rows()
-
-
-class Apapc(LeanIteration[ApapcState]):
+class Apapc(RealizedIteration[ApapcState]):
     """The iteration on a realized problem, with its outer degree and step rule."""
 
     def __init__(self, realized: Realized) -> None:
@@ -84,8 +77,7 @@ class Apapc(LeanIteration[ApapcState]):
 
     def begin(self, w: Array, p: Array, price: Array) -> ApapcState:
         """w = w_f."""
-        kind = ApapcState if self.system.few is None else LeanState
-        return kind(w, w.copy(), p, price)
+        return ApapcState(w, w.copy(), p, price)
 
     def step(self, state: ApapcState) -> ApapcState:
         """One iteration; the arrays of the old state are used up."""
@@ -107,7 +99,7 @@ class Apapc(LeanIteration[ApapcState]):
         if not system.empty:
             interval = system.interval
             moved, change = chebyshev_correction(
-                system.lean, half, interval.low, interval.high, self.degree
+                system.residual, half, interval.low, interval.high, self.degree
             )
             moved *= theta
             p += moved
@@ -121,21 +113,13 @@ class Apapc(LeanIteration[ApapcState]):
         w_g += w
         return type(state)(half, w_g, p, price)
 
-    def whole(self, state: ApapcState) -> ApapcState:
-        """With the price of all rows: as all files, not charged."""
-        with self.space.runtime.ledger.observing():
-            return replace(state, price=self.system.told_price(state.price))
-
     def dual(self, state: ApapcState, realized: Realized) -> Dual | None:
-        """p and its price; among few one averaging."""
-        if realized is not self.realized:
-            return None
-        return Dual(state.p, self.system.told_price(state.price))
+        """p and its price."""
+        return Dual(state.p, state.price) if realized is self.realized else None
 
     def price(self, state: ApapcState) -> Array:
         """The coupled multiplier, for a bound from prices alone."""
-        told = self.system.told_price(state.price)
-        return np.asarray(self.system.common_price(told)[0])
+        return np.asarray(self.system.common_price(state.price)[0])
 
     @property
     def cost(self) -> Cost:
@@ -209,7 +193,6 @@ class CrossApapc(RealizedMethod):
     name = "cross-apapc"
     summary = "accelerated primal-dual steps after separate channel normalization (the default)"
     needs = frozenset({"smooth", "strongly convex"})
-    lean = True
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """On the realization asked for (averaged by default)."""

@@ -106,7 +106,6 @@ class Iteration(ABC, Generic[S]):
 
     space: Space
     far: bool = False  # whether points may lie anywhere, as to tell that there is no solution
-    silent: bool = False  # whether no sum of a step reaches everybody: nothing rides on it
 
     @abstractmethod
     def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
@@ -135,10 +134,6 @@ class Iteration(ABC, Generic[S]):
     def finished(self, state: S) -> bool:
         """Whether the method's own schedule is over."""
         return False
-
-    def whole(self, state: S) -> S:
-        """The state to be saved, with rows that all know where they were known to few."""
-        return state
 
     def embedded(self, state: S, realized: Realized) -> Array:
         """The iterate as an execution vector of ``realized``."""

@@ -105,11 +105,9 @@ class DualConjugateGradients(Iteration[CgState]):
         """(sum_i K_i u_i - b_i, z_i - mean z): one averaging."""
         z = self.space.z(u)
         coupled, copies = self.coupling.contributions(self.space.x(u), z, with_z=True)
-        own = self.coupling.own(self.space.q)
-        if right is not None:  # whose rows anybody may have
+        if right is not None:
             coupled = coupled - right
-            own = None
-        mean, mean_z = self.runtime.combine([coupled, copies], own)
+        mean, mean_z = self.runtime.combine([coupled, copies])
         return mean * self.problem.n, z - mean_z
 
     def _conjugate(self, state: CgState) -> CgState:
@@ -177,8 +175,7 @@ class DualConjugateGradients(Iteration[CgState]):
     def cost(self) -> Cost:
         """Every iteration but the first (which has no adjoint products and no reduction)."""
         products = 2 * self.coupling.product_cost()
-        q = self.space.q
-        message = self.runtime.average_cost(self.coupling.width + q, 2, own=self.coupling.own(q))
+        message = self.runtime.average_cost(self.coupling.width + self.space.q, 2)
         return Cost(argmins=1) + products + message
 
 

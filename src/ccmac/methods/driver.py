@@ -22,7 +22,6 @@ from ccmac.methods.base import Iteration, State
 from ccmac.runtime.base import Rider
 from ccmac.runtime.notes import never
 from ccmac.runtime.space import piece_sums, row_dots
-from ccmac.runtime.whisper import Whisper
 from ccmac.trace import Trace
 
 Report = Callable[[int, float, float, Ledger], None]  # iteration, bound, RelErr, bill
@@ -119,7 +118,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     ledger = iteration.space.runtime.ledger
     runtime.notes.stop = False
     begun = time.perf_counter() if settings.begun is None else settings.begun
-    health = _Health(iteration)
+    health = _Health(iteration, timed=settings.max_seconds is not None)
     relative_error = math.nan
     check = None
     notes = list[str]()
@@ -161,7 +160,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 break
             health.ask(state, count)
             if settings.saver is not None and settings.saver.due(count):
-                state = iteration.whole(state.agreed(runtime, always=True))
+                state = state.agreed(runtime, always=True)
                 settings.saver.save(count, state)
             if settings.callback is not None and settings.callback(count, state.copied()) is True:
                 status = "interrupted"
@@ -192,13 +191,7 @@ def _step(health: _Health, state: State, count: int, timed: bool) -> tuple[State
     kept = (state.copied(), runtime.ledger.as_dict()) if timed else None
     try:
         runtime.stepping = timed
-        runtime.whisper = health.whisper
-        before = health.whisper.left if health.whisper else 0
-        state = health.iteration.step(state)
-        if health.whisper and before:
-            with runtime.ledger.phase("monitor"):
-                runtime.ledger.charge_cost(health.whisper.stepped(before, health.iteration.cost))
-        return state, True
+        return health.iteration.step(state), True
     except GradientError as error:
         raise GradientError(f"{error} (iteration {count})") from None
     except OutOfTime:
@@ -208,38 +201,31 @@ def _step(health: _Health, state: State, count: int, timed: bool) -> tuple[State
         return kept[0], False
     finally:
         runtime.stepping = False
-        runtime.whisper = None
 
 
 class _Health:
     """Notices iterates that blow up: non-finite, or far beyond anything seen at first.
 
-    Their size travels with the averagings of the step that follows. A method that has none takes
-    one for it when it begins; later it whispers with the rows that it mixes whether somebody's part
-    blows up, wants to stop or is late, and takes another where one does. One whose sums are among
-    few takes an averaging now and then, a tenth of its rounds at most.
+    Their size travels with the averagings of the step that follows. A method that only mixes rows
+    with neighbors takes an averaging of its own for it, after 10, 20, 40, ... iterations; where a
+    time limit has to be agreed on, every so many that these are a tenth of its rounds at most.
     """
 
-    def __init__(self, iteration: Iteration[Any]) -> None:
+    def __init__(self, iteration: Iteration[Any], *, timed: bool) -> None:
         self.iteration = iteration
+        self.timed = timed
         self.reference = math.inf
         self._asked: tuple[int, Rider] | None = None
-        self.whisper: Whisper | None = None
         self._turn = HEALTH_EVERY
         runtime = iteration.space.runtime
         step = iteration.cost
-        if step["rounds"] and not step["averagings"]:
-            self.whisper = Whisper(runtime)
-            self._turn *= math.ceil(runtime.network.diameter / (HEALTH_EVERY * step["rounds"]))
-        elif iteration.silent:
-            self._turn *= math.ceil(runtime.averaging.rounds / max(step["rounds"], 1))
+        self._mixes = step["rounds"] > 0 and not step["averagings"]
+        if self._mixes:
+            self._turn *= math.ceil(runtime.averaging.rounds / step["rounds"])
 
     def resume(self, state: State, count: int) -> bool:
         """Ask as the run that saved this state had asked; whether it had come to its end."""
         self.ask(state, count)
-        if self.whisper is not None and count >= self._turn:
-            passed = count % self._turn * self.iteration.cost["rounds"]
-            self.whisper.left = max(self.iteration.space.runtime.network.diameter - passed, 0)
         return bool(self.iteration.finished(state))
 
     def failed(self) -> bool:
@@ -250,25 +236,21 @@ class _Health:
 
     def ask(self, state: State, count: int) -> None:
         """Now and then: how large the iterate is, with the next message."""
-        if count not in (1, HEALTH_EVERY) and count % self._turn:
+        if not self._due(count):
             return
         x, z = self.iteration.point(state)
         space = self.iteration.space
         with space.runtime.ledger.phase("monitor"), np.errstate(all="ignore"):
             squares = piece_sums(x**2, space.d) + row_dots(z, z)
-            if self._wanted(squares, count) or count <= HEALTH_EVERY:
-                self._asked = count, space.runtime.ride(squares[:, None])
+            self._asked = count, space.runtime.ride(squares[:, None])
 
-    def _wanted(self, squares: Array, count: int) -> bool:
-        """Whether to look at all: always, or if somebody has whispered that there is reason to."""
-        if self.whisper is None or count % self._turn:
-            return self.whisper is None
-        runtime = self.iteration.space.runtime
-        limit = BLOW_UP * self.reference / runtime.n if count > HEALTH_EVERY else math.inf
-        flags = (False, False, False) if runtime.alone else runtime.notes.flags
-        *told, wanted = self.whisper.turn([[*flags, not square <= limit] for square in squares])
-        runtime.notes.heed(*map(bool, told))
-        return bool(wanted)
+    def _due(self, count: int) -> bool:
+        if count in (1, HEALTH_EVERY):
+            return True
+        if self._mixes and not self.timed:
+            turns, rest = divmod(count, HEALTH_EVERY)
+            return not rest and turns.bit_count() == 1
+        return count % self._turn == 0
 
     def _judge(self, count: int, squares: Rider) -> bool:
         size = float(squares.value[0])

@@ -206,9 +206,6 @@ def _iterated(method: Method, work: Workspace, request: Request) -> Alternative 
         within = 4.0
         proofs = 6 * _proof(work)
     elif isinstance(method, CrossApapc):
-        if work.coupling.few is not None:
-            own = work.coupling.among(problem.q)
-            step = Cost(gradients=1) + runtime.average_cost(width, own=own)
         steps = _conditioned(work, request, 2.0)
         within = 4.0
         proofs = 8 * _proof(work)

@@ -75,20 +75,6 @@ class RealizedIteration(Iteration[S]):
         return Cost() if self.system.empty else self.system.cost
 
 
-class LeanIteration(RealizedIteration[S]):
-    """One whose residuals are lean: it asks for nothing that would have to ride on them."""
-
-    @property
-    def silent(self) -> bool:  # type: ignore[override]
-        """Where all that is summed concerns a few."""
-        return self.system.few is not None and not self.space.q
-
-    @property
-    def residual_cost(self) -> Cost:
-        """One lean residual, if there are equations."""
-        return Cost() if self.system.empty else self.system.lean_cost
-
-
 @dataclass(frozen=True)
 class RealizedMethod(Method):
     """The options of a realization; each is refused where the realization has no use for it."""
@@ -158,7 +144,6 @@ class RealizedMethod(Method):
     )
 
     stand_in: ClassVar[float | None] = None  # condition to plan with where mu = 0
-    lean: ClassVar[bool] = False  # whether its iteration is a LeanIteration
 
     def refuse_shape(self, stack: bool) -> None:
         """A Stack has its own realization, which is also what averaged means there."""
@@ -188,7 +173,7 @@ class RealizedMethod(Method):
             measure = request.measure if self.stand_in is None else (1.0, 1.0)
             wanted = Wanted(
                 (request.x0, request.z0),
-                Aim(target, measure, request.costs, by_price, self.lean),
+                Aim(target, measure, request.costs, by_price),
                 replace(plan, **fixed),
                 given,
                 self.access,

@@ -20,10 +20,8 @@ from ccmac.inputs import LARGEST, Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import minimal_degree, outer_degree
 from ccmac.linalg.lanczos import extreme_ritz
-from ccmac.plans import AMONG
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.base import Runtime
-from ccmac.runtime.few import Few
 from ccmac.runtime.space import Space
 from ccmac.texts import shown
 from ccmac.workspace import Workspace
@@ -105,28 +103,6 @@ class AffineSystem(ABC):
     def homogeneous(self) -> AffineSystem:
         """The same operator with zero right-hand sides: its residual is G w."""
 
-    @property
-    def few(self) -> Few | None:
-        """How coupled rows are summed in :meth:`lean`; None where all get all sums."""
-        return None
-
-    def lean(self, w: Array) -> tuple[Array, Array]:
-        """The residual by sums that reach only those whom a row concerns, where that is possible.
-
-        A process then has the price of the rows of its agents (elsewhere zero), and what waits for
-        a message may have to wait on.
-        """
-        return self.residual(w)
-
-    @property
-    def lean_cost(self) -> Cost:
-        """Static cost of :meth:`lean`."""
-        return self.cost
-
-    def told_price(self, price: Array) -> Array:
-        """A price of :meth:`lean` as :meth:`residual` gives it: one averaging where they differ."""
-        return price
-
     def widen(self) -> None:
         """After a blow-up: trust both ends of the interval less."""
         self.interval = Interval(0.25 * self.interval.low, 2.0 * self.interval.high, "estimated")
@@ -154,12 +130,6 @@ class AffineSystem(ABC):
             space.z(start)[k] = stream.standard_normal(space.q)
         start = linear.residual(start)[0]
         return extreme_ritz(space, lambda w: linear.residual(w)[0], start, steps, keep)
-
-
-def among(system: AffineSystem) -> dict[str, str]:
-    """What a plan says of lean residuals where they are others."""
-    few = system.few
-    return {} if few is None else {AMONG: f"{few.rounds} rounds for a coupled row alone"}
 
 
 class Images(NamedTuple):

@@ -7,17 +7,12 @@ the same bits. What agents know in common is therefore one row, in a simulation 
              the diameter, the least possible, and n - 1 rows sent by an agent on average
 ``Tree``     partial sums climb a breadth-first tree and the sum comes back: 2 x radius rounds,
              a few rows per agent (two on a ring): for wide rows
-``Scatter``  every agent sums one of n chunks, and they are relayed: 2 x diameter rounds, about two
-             rows per agent on every graph (:mod:`ccmac.runtime.scatter`)
-
-Where all know which entries an agent's row has (``own``, agents by columns), zeros do not travel on
-a relay, nor up a tree where nobody below has an entry. The sums have the same bits.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +28,6 @@ from ccmac.runtime.partition import Index, owners
 from ccmac.texts import nearest, shown
 
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
-Pattern = NDArray[np.bool_]  # agents by columns: who may have an entry
 FLOAT_BYTES = 8
 SOON = 2**30  # agents times links
 
@@ -46,13 +40,11 @@ class Averaging(ABC):
     rows_known: bool  # whether everybody gets every row, and not their sum alone
     hides: bool = False  # whether rows are masked: what everybody gets tells the sum alone
     floats_sent: int  # floats that the busiest agent sends, per float averaged
-    floats_once: int = 0  # floats that the busiest agent sends besides, at most
     floats_total: int  # per float averaged, by all agents together
     messages: int  # sent by all agents together
     longest: int  # rows in the longest message
     words_each: int = 1  # words of eight bytes in which a number that is summed travels
     extra: int = 0  # words of the scheme's own in every row that is summed
-    spares: bool = False  # whether entries known to be zero do not travel
     routes: Index  # who sends to whom: all processes must have found the same
 
     @property
@@ -68,17 +60,9 @@ class Averaging(ABC):
     def total(self, block: Array) -> Array:
         """The sum of all rows in this scheme's order, shape (1, width)."""
 
-    def carried(self, own: Pattern) -> tuple[Index, Index]:
-        """(floats that every agent sends of such rows, floats in the messages)."""
-        raise NotImplementedError
-
     def total_of(self, rows: Iterable[Array]) -> Array:
         """The same of rows that come one by one, in agent order."""
         return self.total(np.stack(list(rows)))
-
-    def totals(self, parts: Sequence[Array]) -> list[Array]:
-        """Sums of blocks that travel together."""
-        return [self.total(part) for part in parts]
 
 
 class Relay(Averaging):
@@ -86,7 +70,6 @@ class Relay(Averaging):
 
     name = "relay"
     rows_known = True
-    spares = True
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -140,14 +123,6 @@ class Relay(Averaging):
             for k in range(self.rounds)
         ]
 
-    def carried(self, own: Pattern) -> tuple[Index, Index]:
-        """Rows are as long as what they have."""
-        v, o = np.nonzero(self.hops)
-        lengths = own.sum(axis=1)[o]
-        sent = np.bincount(self.senders[v, o], lengths, minlength=len(own)).astype(np.int64)
-        messages = np.bincount(self._all.in_messages()[0], lengths, minlength=self.messages)
-        return sent, messages.astype(np.int64)
-
     def total(self, block: Array) -> Array:
         """((row_0 + row_1) + row_2) + ..."""
         return self.total_of(block)
@@ -166,7 +141,6 @@ class Tree(Averaging):
 
     name = "tree"
     rows_known = False
-    spares = True
 
     def __init__(self, network: Network) -> None:
         n = self.n = network.n
@@ -184,20 +158,6 @@ class Tree(Averaging):
         self.longest = min(n - 1, 1)
         self.levels = [np.flatnonzero(depth == level) for level in range(radius, 0, -1)]
         self.parent = self.routes = parent.astype(np.int64)
-        self._children = children
-
-    def below(self, own: Pattern) -> Pattern:
-        """Which columns somebody in an agent's branch has."""
-        found = own.copy()
-        for members in self.levels:
-            np.logical_or.at(found, self.parent[members], found[members])
-        return found
-
-    def carried(self, own: Pattern) -> tuple[Index, Index]:
-        """Upwards what the branch has, downwards everything."""
-        up = self.below(own).sum(axis=1)
-        up[self.root] = 0
-        return up + self._children * own.shape[1], np.array([own.shape[1] * self.longest])
 
     @cached_property
     def _additions(self) -> list[tuple[Index, Index]]:
@@ -248,12 +208,9 @@ def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Av
     """The scheme of least price for rows of ``width`` floats; of fewest rounds if bytes are free.
 
     Wide rows climb the tree: its busiest agent sends its sum once and the whole to its children,
-    two rows on a ring instead of n - 1; or many trees, where agents have more neighbors. Without a
-    price, relaying is left where an agent would send more than by talking to all its neighbors in
-    every round of the tree.
+    two rows on a ring instead of n - 1. Without a price, relaying is left where an agent would
+    send more than by talking to all its neighbors in every round of the tree.
     """
-    from ccmac.runtime.scatter import Scatter
-
     tree = Tree(network)
     n = network.n
     if n == 1:
@@ -263,8 +220,7 @@ def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Av
         # On the average an agent relays all other rows: without a look at the routes.
         least = costs.round * network.diameter + costs.byte * FLOAT_BYTES * (n - 1) * width
         if n <= RELAYED or (least < _price(tree, costs, width) and _soon(network)):
-            schemes.insert(0, relay := Relay(network))
-            schemes += [Scatter(network, relay)] if n <= RELAYED else []
+            schemes.insert(0, Relay(network))
         return min(schemes, key=lambda scheme: _price(scheme, costs, width))
     most = tree.rounds * max(len(network.neighbors(v)) for v in range(n))
     if n - 1 > most or network.diameter >= tree.rounds or not _soon(network):
@@ -280,19 +236,19 @@ def _soon(network: Network) -> bool:
 
 def _price(scheme: Averaging, costs: Costs, width: int) -> float:
     """Of one averaging."""
-    sent = scheme.floats_sent * width + scheme.floats_once
-    return costs.round * scheme.rounds + costs.byte * FLOAT_BYTES * sent
+    return costs.round * scheme.rounds + costs.byte * FLOAT_BYTES * scheme.floats_sent * width
 
 
 def by_name(network: Network, name: str, costs: Costs | None = None, width: int = 0) -> Averaging:
     """The scheme of that name; ``auto``: by the prices, for rows of ``width`` floats."""
     from ccmac.runtime.masked import Masked
-    from ccmac.runtime.scatter import Scatter
 
     if name == "auto":
         return cheapest(network, costs, width)
     schemes: dict[str, Callable[[Network], Averaging]]
-    schemes = {"relay": Relay, "tree": Tree, "scatter": Scatter, "masked": Masked}
+    schemes = {"relay": Relay, "tree": Tree, "masked": Masked}
+    if name == "scatter":
+        raise InputError("averaging 'scatter' is gone; take tree, which also sends few bytes")
     if name not in schemes:
         raise InputError(
             f"averaging {shown(name)} is unknown; {nearest(str(name), ('auto', *schemes))}"

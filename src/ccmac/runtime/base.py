@@ -18,11 +18,8 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, by_name, messages_sent
-from ccmac.runtime.few import Few
 from ccmac.runtime.masked import Masked, Words
 from ccmac.runtime.notes import NOTE, Notes, Rider, never
-from ccmac.runtime.patterns import Blocks, Own, load
-from ccmac.runtime.whisper import Whisper
 
 __all__ = ["FLOAT_BYTES", "Rider", "Runtime"]
 
@@ -39,7 +36,6 @@ class Runtime(ABC):
     sums_here: bool = False  # all agents are here, and a sum over them may be one product
     apart: bool = False  # whether every process keeps files of its own, and no others'
     stepping: bool = False  # whether a step is under way that may be given up
-    whisper: Whisper | None = None  # in steps of methods that never average
 
     def __init__(
         self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | str = "auto"
@@ -77,7 +73,7 @@ class Runtime(ABC):
         matrix = self.network.weights if matrix is None else matrix
         self.ledger.charge_cost(self.mix_cost(block.shape[1], matrix))
         self.mind_the_time()
-        return self._mix(block, matrix) if self.whisper is None else self.whisper(block, matrix)
+        return self._mix(block, matrix)
 
     def mix_cost(self, width: int, matrix: sp.csr_array | None = None) -> Cost:
         """Static cost of :meth:`mix` for rows of ``width`` floats."""
@@ -101,51 +97,50 @@ class Runtime(ABC):
 
     # -- averaging --------------------------------------------------------------------------
     @abstractmethod
-    def _pool(self, parts: Blocks, tables: Blocks, own: Own = None) -> tuple[list[Array], ...]:
-        """One averaging: sums of ``parts`` (1, width), the first columns of a pattern or none, in
-        the scheme's order; all agents' ``tables``. Carries the note and hears the others'.
+    def _pool(
+        self, parts: Sequence[Array], tables: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
+        """One averaging: sums of ``parts`` (1, width) in the scheme's order; all agents'
+        ``tables``. Carries the note and reads the others'.
         """
 
     @abstractmethod
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """One averaging of rows in fixed point, masked where they leave: all agents' words."""
 
-    def _pooled(self, parts: Blocks, tables: Blocks, own: Own = None) -> tuple[list[Array], ...]:
+    def _pooled(
+        self, parts: Sequence[Array], tables: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
         if isinstance(self.averaging, Masked) and parts:
             return self.averaging.pooled(self, parts, tables)
-        return self._pool(parts, tables, own)
+        return self._pool(parts, tables)
 
-    def average(self, block: Array, own: Own = None) -> Array:
-        """Common mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds.
+    def average(self, block: Array) -> Array:
+        """Common mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
+        return self.combine([block])[0]
 
-        ``own``, known to all: who may have an entry in which column; others are zero. Of a
-        :class:`Few`, the first part, they alone get the sums; where that is all, riders wait.
-        """
-        return self.combine([block], own)[0]
-
-    def combine(self, parts: Sequence[Array], own: Own = None) -> list[Array]:
+    def combine(self, parts: Sequence[Array]) -> list[Array]:
         """Common means of several blocks, averaged in the same rounds."""
         if any(len(part) != len(self.owned) for part in parts):
             raise ValueError(f"averaging needs a row for each of the {len(self.owned)} agents here")
-        return [np.divide(total, self.n, out=total) for total in self.send(parts, own)]
+        return [np.divide(total, self.n, out=total) for total in self.send(parts)]
 
-    def send(self, parts: Sequence[Array], own: Own = None) -> list[Array]:
+    def send(self, parts: Sequence[Array]) -> list[Array]:
         """Sums of blocks over all agents; whatever waits for a message travels with them.
 
         An observer's messages carry nothing else.
         """
         width = sum(part.shape[1] for part in parts)
-        alone = isinstance(own, Few) and width == own.shape[1]
-        riders = [] if alone or (self.ledger.muted and parts) else self._waiting
+        riders = [] if self.ledger.muted and parts else self._waiting
         if width == 0 and not (riders and not parts):
             return [np.zeros((1, 0)) for _ in parts]
         if riders:
             self._waiting = []
-        self._charge(width, riders, own)
+        self._charge(width, riders)
         summed = [rider for rider in riders if not rider.whole]
         seen = [rider for rider in riders if rider.whole]
         totals, tables = self._pooled(
-            [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen], own
+            [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen]
         )
         widths = tuple(total.shape[1] for total in totals)
         for k, rider in enumerate(summed, start=len(parts)):
@@ -157,7 +152,7 @@ class Runtime(ABC):
         self.mind_the_time()
         return totals[: len(parts)]
 
-    def _charge(self, width: int, riders: Sequence[Rider], own: Own = None) -> None:
+    def _charge(self, width: int, riders: Sequence[Rider]) -> None:
         """The message in the present phase; what riders add to it in theirs, if not before."""
         riders = [rider for rider in riders if not rider.paid]
         here = self.ledger.current
@@ -166,8 +161,8 @@ class Runtime(ABC):
         row = width * self.averaging.words_each
         shown = not width and all(r.whole for r in riders)
         extra = 0 if shown else self.averaging.extra
-        self.ledger.charge_cost(self._row_cost(row, extra, *mine, own=own))
-        longest = self._row_cost(row, extra, *rooms, own=own)["longest_message"]
+        self.ledger.charge_cost(self._row_cost(row, extra, *mine))
+        longest = self._row_cost(row, extra, *rooms)["longest_message"]
         for rider, room in zip(riders, rooms, strict=True):
             if rider.phase != here:
                 with self.ledger.phase(rider.phase):
@@ -186,32 +181,24 @@ class Runtime(ABC):
         size = FLOAT_BYTES * width
         return Cost(bytes=size * scheme.floats_sent, network_bytes=size * scheme.floats_total)
 
-    def average_cost(self, width: int, *riders: int, own: Own = None) -> Cost:
+    def average_cost(self, width: int, *riders: int) -> Cost:
         """Of averaging rows of ``width`` floats with riders; nothing where nothing travels."""
         each = self.averaging.words_each
         extra = self.averaging.extra
-        return self._row_cost(each * width, extra, *(each * rider for rider in riders), own=own)
+        return self._row_cost(each * width, extra, *(each * rider for rider in riders))
 
-    def _row_cost(self, width: int, extra: int, *riders: int, own: Own = None) -> Cost:
+    def _row_cost(self, width: int, extra: int, *riders: int) -> Cost:
         """The same in words, ``extra`` of which are the scheme's own."""
         if self.n == 1 or width + len(riders) == 0:
             return Cost()
-        if isinstance(own, Few) and width == own.shape[1] and not riders:
-            return own.cost
         scheme = self.averaging
         row = width + sum(riders) + NOTE + extra
-        size = self._size(row) + Cost(bytes=FLOAT_BYTES * scheme.floats_once)
-        messages = scheme.messages
-        longest = row * scheme.longest
-        if own is not None and scheme.spares:
-            busiest, total, longest, messages = load(scheme, own, row - own.shape[1])
-            size = Cost(bytes=FLOAT_BYTES * busiest, network_bytes=FLOAT_BYTES * total)
-        return size + Cost(
+        return self._size(row) + Cost(
             rounds=scheme.rounds,
             averagings=1,
             reductions=len(riders),
-            messages=messages,
-            longest_message=longest,
+            messages=scheme.messages,
+            longest_message=row * scheme.longest,
         )
 
     def total_cost(self, width: int = 1) -> Cost:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import weakref
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,20 +21,17 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
-from ccmac.runtime import halo, journey, leading, patterns, watch
+from ccmac.runtime import halo, leading
 from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
-from ccmac.runtime.averaging import Averaging, Pattern, Relay, Step, Tree
+from ccmac.runtime.averaging import Averaging, Relay, Step, Tree
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.failure import aborting
-from ccmac.runtime.few import Few
-from ccmac.runtime.journey import Rows
 from ccmac.runtime.masked import Masks, Words
 from ccmac.runtime.notes import NOTE, never
 from ccmac.runtime.partition import Index, bounds, describe
-from ccmac.runtime.patterns import Blocks, Own
-from ccmac.runtime.scatter import Scatter
 from ccmac.runtime.transport import Transport
 
+Rows = tuple[int, Array, int]  # process, floats, agents whose they are
 ROSTER_FLOATS = 20
 
 
@@ -67,7 +62,6 @@ class Distributed(Runtime):
         self._plans: dict[int, halo.Halo] = {}
         self._relay: list[Step] | None = None
         self._masks: Masks | None = None
-        self._company: journey.Company | None = None
         self.observed = 0  # rounds that no ledger has: observers, files, settings
         self.notes.led = leading.needed(self)
 
@@ -83,8 +77,6 @@ class Distributed(Runtime):
     # -- rounds -----------------------------------------------------------------------------
     def _exchange(self, kind: str, sent: Sequence[Rows], received: Sequence[Rows]) -> None:
         """One round of messages (process, rows, how many agents' they are)."""
-        if self._company is not None:
-            return journey.together(self, self._company, kind, sent, received)
         self.observed += self.ledger.muted
         if self.audit is not None:
             for peer, rows, agents in sent:
@@ -113,9 +105,9 @@ class Distributed(Runtime):
         return self._plans[key]
 
     # -- averaging --------------------------------------------------------------------------
-    def _pool(self, parts: Blocks, tables: Blocks, own: Own = None) -> tuple[list[Array], ...]:
-        if isinstance(own, Few):
-            return journey.pooled(self, own, parts, tables)
+    def _pool(
+        self, parts: Sequence[Array], tables: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
         scheme = self.averaging
         count = len(self.owned)
         flat = [np.reshape(table, (count, -1)) for table in tables]
@@ -123,21 +115,14 @@ class Distributed(Runtime):
         block = np.concatenate([*columns, np.full((count, NOTE), self.notes.mine)], axis=1)
         ends = np.cumsum([column.shape[1] for column in columns])[len(parts) - 1 :]
         middle = int(ends[0]) if parts else 0
-        if own is not None:
-            own = np.hstack([own, np.ones((self.n, block.shape[1] - own.shape[1]), dtype=bool)])
         if isinstance(scheme, Relay):
-            rows = self._relayed(scheme, block, own)
+            rows = self._relayed(scheme, block)
             total = scheme.total(rows[:, :middle])
             seen = rows[:, middle:]
             heard = float(rows[:, -1].sum())
         else:
-            assert isinstance(scheme, Tree | Scatter)
-            if isinstance(scheme, Scatter):
-                block = scheme.summed(self, block)
-            elif own is not None:
-                block = patterns.climbed(self, scheme, block, own)
-            rounds = scheme.schedule if isinstance(scheme, Tree) else ()
-            for matrix in rounds[0 if own is None else len(rounds) // 2 :]:
+            assert isinstance(scheme, Tree)
+            for matrix in scheme.schedule:
                 block = self._mix(block, matrix)
             total = block[:1, :middle].copy()
             seen = block[:1, middle:]
@@ -179,11 +164,20 @@ class Distributed(Runtime):
         wide[np.arange(count), list(self.owned)] = table
         return wide.reshape(count, -1)
 
-    def _relayed(self, scheme: Relay, block: Array, own: Pattern | None = None) -> Array:
+    def _relayed(self, scheme: Relay, block: Array) -> Array:
         """All agents' rows."""
         if self._relay is None:
             self._relay = scheme.steps(self._ends, self.rank)
-        return patterns.relayed(self, self._relay, block, own)
+        table = np.zeros((self.n, block.shape[1]))
+        table[self.owned.start : self.owned.stop] = block
+        for sent, received in self._relay:
+            leaving = [(p, halo.rows_of(table, rows), len(rows)) for p, rows in sent]
+            arriving = [(p, halo.rows_of(table, rows), len(rows)) for p, rows in received]
+            self._exchange("relay", leaving, arriving)
+            for (_, rows), (_, arrived, _) in zip(received, arriving, strict=True):
+                if arrived.base is not table:
+                    table[rows] = arrived
+        return table
 
     def common(self, values: Array) -> Array:
         """Numbers that everybody computes from what all know; a digest rides on the messages.
@@ -262,28 +256,6 @@ class Distributed(Runtime):
             return None
         told = lines.reshape(self.ranks, ROSTER_FLOATS)
         return [f"rank {r}: {row.tobytes().decode().rstrip()}" for r, row in enumerate(told)]
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Name a process of the root's host that is killed inside the block. Collective."""
-        roster = self.roster()
-        host = self.transport.host
-        watcher = None if roster is None else watch.start(roster, host)
-        mine = float(zlib.crc32(host.encode()))
-        told = [0.0 if watcher is None else float(watcher.pid), mine]
-        where = self._gather(np.tile(told, (len(self.owned), 1)))[0]
-        try:
-            yield
-        except BaseException:
-            # This process speaks for itself; a watcher on its host keeps silent.
-            if where[0] and where[1] == mine:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(int(where[0]), signal.SIGKILL)
-            raise
-        self._gather(np.zeros((len(self.owned), 1)))
-        if watcher is not None:
-            watch.stop(watcher)
-        self._gather(np.zeros((len(self.owned), 1)))
 
     def audit_report(self) -> list[Entry] | None:
         """Everything that every rank sent, at the root; None elsewhere (and without an audit)."""

@@ -14,10 +14,7 @@ from ccmac.ledger import Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.base import Runtime
-from ccmac.runtime.few import Few
 from ccmac.runtime.masked import Masked, Words
-from ccmac.runtime.patterns import Blocks, Own
-from ccmac.runtime.scatter import Scatter
 
 MANY = 64  # agents from which sums may be multiplied out
 
@@ -55,13 +52,14 @@ class InProcess(Runtime):
     def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
         return np.asarray(matrix @ block)
 
-    def _pool(self, parts: Blocks, tables: Blocks, own: Own = None) -> tuple[list[Array], ...]:
+    def _pool(
+        self, parts: Sequence[Array], tables: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
         self.notes.late = time.monotonic() > self.notes.deadline
         self.notes.stop = self.notes.asked()
-        among = [own.total(parts[0])] if isinstance(own, Few) else []
         # One storage order, and no -0.0: as after a sum.
         seen = [np.ascontiguousarray(table) + 0.0 for table in tables]
-        return [*among, *self.averaging.totals(parts[len(among) :])], seen
+        return [self.averaging.total(part) for part in parts], seen
 
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """Nothing leaves, so nothing is masked: the sums are the same."""
@@ -69,7 +67,7 @@ class InProcess(Runtime):
 
     def average_in_pieces(self, pieces: Iterable[Iterable[Array]]) -> Array:
         """One piece of every agent's row is there at a time; of a relay one of one row."""
-        if isinstance(self.averaging, Masked | Scatter):
+        if isinstance(self.averaging, Masked):
             return super().average_in_pieces(pieces)
         totals = [self.averaging.total_of(rows) for rows in pieces]
         total = totals[0] if len(totals) == 1 else np.hstack(totals)

@@ -54,9 +54,8 @@ FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
 class Masked(Relay):
     """A relay of words; knows the scales that have been agreed upon."""
 
-    name = "masked"  # masks leave no zeros
+    name = "masked"
     hides = True
-    spares = False
     words_each = DIGITS
     extra = 1  # the word that counts rows that do not fit
 

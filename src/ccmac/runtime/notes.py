@@ -118,7 +118,7 @@ class Notes:
         """What the user of a run that was led should hear."""
         told = (
             "processes round differently (another processor or BLAS): all took agent 0's numbers, "
-            "in messages of their own; portable arithmetic needs none (docs/owners.md)"
+            "in messages of their own (docs/owners.md)"
         )
         return [told] if self.led else []
 
@@ -153,8 +153,7 @@ class Notes:
         if self.led and not loose:
             raise CcmacError(
                 "processes that round differently (another processor or BLAS) have parted ways in "
-                "a close decision; the last checkpoint stays; let all compute alike, by the "
-                "variables of ccmac.runtime.portable.environment (docs/cluster.md)"
+                "a close decision; the last checkpoint stays; take processors of one kind"
             )
         self.led = True
         self.parted = True

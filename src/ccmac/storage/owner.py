@@ -11,7 +11,7 @@ import hashlib
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
@@ -47,7 +47,6 @@ class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method: str = "auto"
     tol: float = 1e-6
     averaging: str = "auto"
-    arithmetic: Literal["native", "portable"] = "native"
     seed: int = 0
     max_iterations: int | None = None
     names: list[str] = []

@@ -26,10 +26,7 @@ from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.ranks import row_lengths
 from ccmac.linalg.tolerances import UNEVEN
 from ccmac.problem import Agent, Problem
-from ccmac.runtime.averaging import Pattern
 from ccmac.runtime.base import Runtime
-from ccmac.runtime.few import Few
-from ccmac.runtime.patterns import Own
 
 Supports = NDArray[np.bool_]
 
@@ -202,13 +199,11 @@ class Coupling:
         t: float = 1.0,
         s: float = 1.0,
         multiples: Array | None = None,
-        supports: Pattern | None = None,
+        supports: Supports | None = None,
     ) -> None:
         self.problem = problem
         self.runtime = runtime
         self.supports = supports
-        self._own: dict[int, Pattern] = {}
-        self._few: dict[str, Few | None] = {}  # once found, of all copies
         self.t = t
         self.s = s
         self.m = problem.m
@@ -256,41 +251,6 @@ class Coupling:
         """sum_i H_i u_i at once: for a simulation that no distributed run has to match in bits."""
         total = self.t * self.A.forward_sum(x)
         return total if z is None else total + self.s * self.B.forward_sum(z)
-
-    def own(self, more: int = 0) -> Pattern | None:
-        """Who has entries in messages of the coupled row and ``more`` columns; None: everybody."""
-        if self.supports is None or self.empty:
-            return None
-        if more not in self._own:
-            full = np.ones((len(self.supports), more), dtype=bool)
-            self._own[more] = np.hstack([self.supports, full])
-        return self._own[more]
-
-    @property
-    def few(self) -> Few | None:
-        """Sums among those whom a row concerns, where these take fewer rounds than sums of all, or
-        as many and shared variables travel beside them. Not of masked rows: all pairs have masks.
-        """
-        scheme = self.runtime.averaging
-        if self.supports is None or self.empty or scheme.hides:
-            return None
-        if scheme.name not in self._few:
-            rounds = scheme.rounds - (self.q == 0)
-            self._few[scheme.name] = Few.of(self.runtime.network, self.supports, rounds)
-        return self._few[scheme.name]
-
-    def among(self, more: int) -> Own:
-        """:attr:`few` beside ``more`` columns for everybody, where the scheme takes it along."""
-        alone = not more or self.runtime.averaging.spares
-        return self.own(more) if self.few is None or not alone else self.few
-
-    def told(self, row: Array) -> Array:
-        """A row of sums among few as one that all know: one averaging."""
-        assert self.few is not None
-        tellers = self.few.tellers
-        owned = self.runtime.owned
-        mine = np.where(tellers[owned.start : owned.stop], row, 0.0)
-        return self.runtime.send([mine], tellers)[0]
 
     @property
     def width(self) -> int:

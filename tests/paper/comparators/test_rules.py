@@ -38,9 +38,8 @@ g = np.array([1.0, 0.0, -2.0])
 def realized(mu: float = 0.5, L: float = 8.0, low: float = 0.25, high: float = 4.0) -> Any:
     system = Fake(
         empty=False,
-        few=None,
-        lean=lambda w: (K.T @ (K @ w - V), None),
-        lean_cost=Cost(A=1),
+        residual=lambda w: (K.T @ (K @ w - V), None),
+        cost=Cost(A=1),
         interval=Fake(low=low, high=high, ratio=high / low, source="proved"),
     )
     objective = Fake(mu=mu, L=L, gradient=lambda w: H @ w - g, cost=Cost(gradients=1))

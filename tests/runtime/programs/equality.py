@@ -7,12 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ccmac.network import Network
-from ccmac.runtime import InProcess, averaging, journey
-from ccmac.runtime.few import Few
+from ccmac.runtime import InProcess, averaging
 from ccmac.runtime.mpi import MPI, Mpi, guard
 
 WIDTHS = (0, 1, 17, 1024)
-UNTOLD = journey.UNTOLD = 1e6  # where nobody here wants a sum
 
 
 def networks() -> Iterator[Network]:
@@ -26,59 +24,8 @@ def networks() -> Iterator[Network]:
 
 
 def schemes(network: Network) -> Iterator[averaging.Averaging]:
-    for name in ("relay", "tree", "scatter"):
+    for name in ("relay", "tree"):
         yield averaging.by_name(network, name)
-
-
-def patterned(here: Mpi, whole: InProcess, block: np.ndarray, own: np.ndarray) -> None:
-    """Entries that nobody has do not travel, and nothing else changes."""
-    block = np.where(own, block, 0.0)
-    mine = block[here.owned.start : here.owned.stop]
-    before = sent(here)
-    mean = here.average(mine, own)
-    if (
-        here.averaging.spares and here.ranks == here.n and own.size
-    ):  # what an agent sends is what a process sends
-        assert (
-            sent(here) - before
-            == here.averaging.carried(own)[0][here.rank]
-            + (here.averaging.carried(np.ones((here.n, 1), dtype=bool))[0][here.rank])
-        )  # the note
-    assert np.array_equal(mean, whole.average(block, own))
-    with whole.ledger.observing():
-        assert np.array_equal(mean, whole.average(block))
-
-
-def among(here: Mpi, whole: InProcess, block: np.ndarray, supports: np.ndarray) -> None:
-    """Sums that few get, alone and beside others: those who get them have the same bits."""
-    few = Few(here.network, supports)
-    n = here.n
-    block, beside = np.where(supports, block, 0.0), block[:, :3]
-    mine = slice(here.owned.start, here.owned.stop)
-    held = supports[mine].any(axis=0)
-    told = np.zeros((1, supports.shape[1])) + np.where(held, 0.0, UNTOLD)
-    ways = [[block], [block, beside]]
-    if not here.averaging.spares or few.rounds > here.averaging.rounds:
-        ways.pop()
-    for parts in ways:
-        before = here.transport.rounds
-        charged = here.ledger.of("solve")
-        left = letters(here)
-        found = here.combine([part[mine] for part in parts], few)
-        known = whole.combine(parts, few)
-        assert np.array_equal(found[0][:, held], known[0][:, held])
-        assert np.array_equal(found[0][:, ~held], told[:, ~held] / n)
-        assert len(parts) == 1 or np.array_equal(found[1], known[1])
-        assert np.allclose(known[0][0], block.mean(axis=0), rtol=1e-9, atol=1e-6)
-        charged = here.ledger.of("solve") - charged
-        assert here.transport.rounds - before == charged["rounds"]
-        if here.ranks == n:  # what agents send is what processes send
-            all_left = MPI.COMM_WORLD.allgather(letters(here) - left)
-            assert np.sum(all_left, axis=0).tolist() == [
-                charged["network_bytes"],
-                charged["messages"],
-            ]
-            assert np.max(all_left, axis=0)[0] == charged["bytes"]
 
 
 def letters(here: Mpi) -> np.ndarray:
@@ -109,9 +56,6 @@ def compare(network: Network, scheme: averaging.Averaging, rng: np.random.Genera
         parts = here.combine([mine[:, :1], mine[:, 1:]])
         assert np.array_equal(np.concatenate(parts, axis=1), mean)
         whole.combine([block[:, :1], block[:, 1:]])
-        patterned(here, whole, block, rng.random((network.n, width)) < 0.3)
-        if width == 17:
-            among(here, whole, block, rng.random((network.n, width)) < rng.choice([0.1, 0.3]))
         assert np.array_equal(here.total(mine), whole.total(block))
         # The same scalars in column-major storage must sum in the same order.
         assert np.array_equal(here.total(np.asfortranarray(mine)), whole.total(block))
@@ -144,7 +88,7 @@ def totals(here: Mpi) -> None:
     """Where every agent is a process: all bytes and messages that leave are in the ledger."""
     before = letters(here)
     charged = here.ledger.of("solve")
-    for width in (3, 7):  # rows that a scatter need not fill up
+    for width in (3, 7):
         here.mix(np.ones((1, width)))
         here.average(np.ones((1, width)))
     charged = here.ledger.of("solve") - charged

@@ -22,13 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import ccmac
 from ccmac.methods.registry import REGISTRY, parse
 from ccmac.paper.instances import random_quadratic
-from ccmac.runtime import journey
 from ccmac.runtime.owners import between_owners
 from owners import Neighborhood
-from workspace.sparse_coupling import neighborly
 
 AGENTS = 4
-journey.UNTOLD = 1e6  # sums that concern nobody here are not used
 NETWORK = ccmac.Network.ring(AGENTS)
 Case = tuple[str, ccmac.Problem, dict[str, Any]]
 
@@ -56,9 +53,6 @@ def cases(averaging: str) -> list[Case]:
         found.append((name, problem, {"method": parse(name), "max_iterations": 3}))
     found.append(("to the end", quadratic(), {"method": "cross-cg", "tol": 1e-9}))
     found.append(("logistic", logistic(), {"max_iterations": 4}))
-    by_rows = ccmac.methods.CrossApapc(normalizer="semi-iteration")
-    found.append(("few", neighborly(1, AGENTS), {"method": by_rows, "max_iterations": 25}))
-    found.append(("beside", neighborly(2, AGENTS, q=2), {"method": "papc", "max_iterations": 25}))
     return found
 
 

@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import ccmac
 from ccmac import objectives
 from ccmac.paper.instances import random_quadratic
-from workspace.sparse_coupling import neighborly
 
 N = 8
 
@@ -82,11 +81,6 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
         lifted = ccmac.methods.CrossApapc(realization="certified")
         options = {"method": lifted, "max_iterations": 2}
         return random_quadratic(6, n=N, d=2, q=2, m=1), options
-    if name.startswith("few"):
-        problem = neighborly(3, N, q=3 if name == "few beside" else 0)
-        by_rows = ccmac.methods.CrossApapc(normalizer="semi-iteration", inner=4)
-        scheme = "relay" if problem.q else "tree"
-        return problem, {"method": by_rows, "max_iterations": 60, "averaging": scheme}
     if name == "cg":
         return random_quadratic(5, n=N, q=6, m=5), {"method": "cross-cg"}
     if name == "sketched":

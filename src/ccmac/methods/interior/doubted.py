@@ -23,7 +23,6 @@ from ccmac.methods.interior.common import Common
 from ccmac.methods.interior.elimination import Elimination
 from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.sides import Exclusive, Sides
-from ccmac.runtime.averaging import Pattern
 
 Mask = NDArray[np.bool_]
 TOLD = 5  # numbers of a doubtful entry beside what moves it
@@ -123,12 +122,6 @@ class Slots:
         table = part.table(int(self.slots[agent]))
         out[self._ends[agent] : self._ends[agent + 1]] = table.ravel()
         return out
-
-    @property
-    def own(self) -> Pattern:
-        """Who has which entries."""
-        columns = np.repeat(np.arange(len(self.slots)), np.diff(self._ends))
-        return np.asarray(columns == np.arange(len(self.slots))[:, None])
 
     def heard(self, total: Array) -> list[Open]:
         """All agents' tables from their sum."""

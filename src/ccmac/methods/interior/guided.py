@@ -138,7 +138,7 @@ class Joint:
             far = [e.square, apart(e.point.s, e.point.v, weight)]
             share = e.eliminated(e.right(0), 0.0) - e.own
             vectors.append(np.concatenate([share, e.own, far, slots.row(i, part)]))
-        S, total = agents.summed(matrices, vectors, (k, k, -2), slots.own)
+        S, total = agents.summed(matrices, vectors)
         share, own, (square, wrong), tables = np.split(total, np.cumsum([k, k, 2]))
         lacking = Lacking(agents, own, float(square))
         return cls(agents, common, weight, lacking, float(wrong), S, share, slots.heard(tables))

@@ -108,7 +108,7 @@ class Interior(Agents, Iteration[InteriorState]):
         k = self.k
         matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
         vectors = [np.concatenate([*e.vectors(), e.facts()]) for e in parts]
-        S, rest = self.summed(matrices, vectors, self._pieces)
+        S, rest = self.summed(matrices, vectors)
         column, row, *shares, facts = np.split(rest, np.cumsum([k, *[k + 1] * (1 + PARTS)]))
         solver = Solver(equations.matrix(S, column, row, newton, common), equations.signs)
         rights = [
@@ -118,11 +118,6 @@ class Interior(Agents, Iteration[InteriorState]):
         rights[1][-1] += common.kappa
         rights[2][-1] -= 1.0 / common.tau
         return solver, rights, facts
-
-    @property
-    def _pieces(self) -> tuple[int, ...]:
-        """Of :meth:`Elimination.vectors` and the facts."""
-        return self.k, *[self.k + 1] * (1 + PARTS), -FACTS, self.k + 1
 
     def _second(self, at: Iterate, points: list[OwnPoint], first: Step) -> tuple[float, Second]:
         """(the predictor's length, what it says of the second order): one averaging."""
@@ -137,7 +132,7 @@ class Interior(Agents, Iteration[InteriorState]):
             own.append(a)
             shares.append(e.eliminated(np.append(on_y, np.zeros(len(e.r_E))), on_tau))
         lengths = self._lengths(points, first)
-        total = self.runtime.average(np.stack(shares), self.pattern(0, self.k + 1))[0]
+        total = self.runtime.average(np.stack(shares))[0]
         total *= self.problem.n
         reach = min(1.0, self._length(at.common, first, lengths))
         on_z = newton.second(first.ds, first.dv)
@@ -172,6 +167,6 @@ class Interior(Agents, Iteration[InteriorState]):
         k = self.k
         width = len(self.entries[0]) + k + (2 + PARTS) * (k + 1) + FACTS
         room = 1 if runtime.averaging.rows_known else self.problem.n
-        messages = runtime.average_cost(width, own=self.pattern(1, *self._pieces))
-        messages += runtime.average_cost(k + 1, room, own=self.pattern(0, k + 1))
+        messages = runtime.average_cost(width)
+        messages += runtime.average_cost(k + 1, room)
         return Cost(argmins=1) + messages + runtime.gather_cost(1)

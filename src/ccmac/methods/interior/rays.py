@@ -72,7 +72,7 @@ def straightened(iteration: Agents, state: InteriorState, before: Ray, weight: f
         share = -np.concatenate([on_z, block.A @ y[: block.d], [0.0]])
         share[block.support] -= W.T @ rights[-1]
         vectors.append(share)
-    S, share = iteration.summed(matrices, vectors, (iteration.k + 1,))
+    S, share = iteration.summed(matrices, vectors)
     weights = Newton(equations.sides, theta_z, theta_z, theta_z, theta_z)
     mu = np.zeros(equations.rank)
     phi = np.zeros(len(equations.fixed))

@@ -77,7 +77,7 @@ def _step(
     agents.work.ledger.charge(argmins=1)
     matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
     shares = [e.eliminated(e.right(0), 0.0) - e.own for e in parts]
-    S, share = agents.summed(matrices, shares, (agents.k + 1,))
+    S, share = agents.summed(matrices, shares)
     newton = Exclusive.guessed(equations.sides, c.s, c.v)
     right = equations.right(share, newton, newton.shift) - equations.residual(c)
     right[equations.z] -= pull

@@ -7,7 +7,6 @@ A state holds the agents' unknowns (:class:`.block.OwnPoint`) as rows of one wid
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from ccmac.methods.interior.block import Block
 from ccmac.methods.interior.common import END, Common, Equations
 from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.units import Units
-from ccmac.runtime.averaging import Pattern
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -97,7 +95,6 @@ class Agents:
         self.k = self.problem.q + self.problem.m
         self.equations = Equations(reduced, setup.lower, setup.upper, setup.flats)
         ends = np.cumsum([0, *(len(gamma) for _, gamma in setup.flats)])
-        self._patterns: dict[tuple[int, ...], Pattern | None] = {}
         self.flat_of = [slice(ends[i], ends[i + 1]) for i in self.problem.agents]
         # Entries of the summed matrix that some agent fills, and where each agent's go.
         seen = np.triu(setup.supports.T @ setup.supports > 0)
@@ -221,55 +218,15 @@ class Agents:
         return Prices(coupled, shared, local, terms)
 
     # -- a sum -------------------------------------------------------------------------------------
-    @cached_property
-    def own(self) -> Pattern:
-        """Which agent has entries in which column of a vector on (z, lambda, tau)."""
-        own = np.ones((self.problem.n, self.k + 1), dtype=bool)
-        own[:, self.problem.q : -1] = self.setup.supports[:, self.problem.q :] > 0
-        return own
-
-    def pattern(self, sets: int, *pieces: int) -> Pattern | None:
-        """Of messages with the matrices of ``sets`` sets and vectors made of these pieces: so many
-        entries of a vector on (z, lambda, tau), or minus as many that everybody has.
-
-        None where everybody has everything.
-        """
-        if (sets, *pieces) not in self._patterns:
-            there = self.setup.supports > 0
-            n = self.problem.n
-            matrix = there[:, self.entries[0]] & there[:, self.entries[1]]
-            vectors = [
-                self.own[:, :size] if size > 0 else np.ones((n, -size), dtype=bool)
-                for size in pieces
-            ]
-            own = np.hstack([*[matrix] * sets, *vectors])
-            self._patterns[sets, *pieces] = None if own.all() else own
-        return self._patterns[sets, *pieces]
-
-    def summed(
-        self,
-        matrices: list[Array],
-        vectors: list[Array],
-        pieces: tuple[int, ...] = (),
-        rest: Pattern | None = None,
-    ) -> tuple[Array, Array]:
-        """Sums of the agents' matrices between their supports, and of vectors: one averaging.
-
-        ``pieces`` as for :meth:`pattern`, of the vectors; ``rest``: who has which of their other
-        entries.
-        """
+    def summed(self, matrices: list[Array], vectors: list[Array]) -> tuple[Array, Array]:
+        """Sums of the agents' matrices between their supports, and of vectors: one averaging."""
         count = len(self.entries[0])
         messages = []
         for (upper, at), matrix, vector in zip(self.places, matrices, vectors, strict=True):
             entries = np.zeros(count)
             entries[at] = matrix[upper]
             messages.append(np.append(entries, vector))
-        rows = np.stack(messages)
-        own = self.pattern(1, *pieces) if pieces else None
-        if rest is not None:
-            first = np.ones((self.problem.n, rows.shape[1] - rest.shape[1]), dtype=bool)
-            own = np.hstack([first if own is None else own, rest])
-        total = self.runtime.average(rows, own)[0] * self.problem.n
+        total = self.runtime.average(np.stack(messages))[0] * self.problem.n
         whole = np.zeros((self.k, self.k))
         whole[self.entries] = total[:count]
         return whole + np.triu(whole, 1).T, total[count:]

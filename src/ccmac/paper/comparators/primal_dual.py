@@ -26,11 +26,11 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Method, Prepared, Request, State, vector
 from ccmac.methods.options import option
-from ccmac.methods.realized import CERTIFICATES, LeanIteration
+from ccmac.methods.realized import CERTIFICATES, RealizedIteration
 from ccmac.paper.comparators.tuning import TUNE, refuse_both, tuned
 from ccmac.realizations.averaged.build import averaged
 from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
-from ccmac.realizations.base import Certificates, Realized, among
+from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.objective import proximal
 from ccmac.workspace import Workspace
 
@@ -47,7 +47,7 @@ class PrimalDualState(State):
     p: Array = vector()
 
 
-class PrimalDualIteration(LeanIteration[PrimalDualState]):
+class PrimalDualIteration(RealizedIteration[PrimalDualState]):
     """Primal step ``tau``, dual step ``sigma``."""
 
     def __init__(self, realized: Realized, tau: float, sigma: float) -> None:
@@ -62,7 +62,7 @@ class PrimalDualIteration(LeanIteration[PrimalDualState]):
     def ascend(self, p: Array, w: Array) -> None:
         """p += sigma K'(K w - v). Cost: 1 residual."""
         if not self.system.empty:
-            p += self.sigma * self.system.lean(w)[0]
+            p += self.sigma * self.system.residual(w)[0]
 
     @property
     def cost(self) -> Cost:
@@ -139,7 +139,7 @@ class PrimalDualMethod(Method):
         """The plain averaged stack (one Lanczos run), then perhaps a race."""
         wanted = Wanted(
             (request.x0, request.z0),
-            Aim(request.target, request.measure, request.costs, lean=True),
+            Aim(request.target, request.measure, request.costs),
             Fixed(self.scale, "semi-iteration", inner=1, outer=1),
             self.certificates or Certificates(),
             seed=request.seed,
@@ -160,7 +160,6 @@ class PrimalDualMethod(Method):
             "interval": (interval.low, interval.high),
             "tau": iteration.tau,
             "sigma": iteration.sigma,
-            **among(realized.system),
         }
         found = {
             "interval": [interval.low, interval.high],

@@ -23,14 +23,11 @@ from ccmac.realizations.base import (
     AffineSystem,
     Interval,
     Realized,
-    among,
     refuse_part,
     refuse_unknown,
     resolved,
 )
 from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
-from ccmac.runtime.few import Few
-from ccmac.runtime.patterns import Own
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
 
@@ -63,9 +60,9 @@ class JointSystem(AffineSystem):
         if not self.coupling.empty:
             [self.target] = self._means([sides.b])
 
-    def _means(self, parts: list[Array], own: Own = None) -> list[Array]:
+    def _means(self, parts: list[Array]) -> list[Array]:
         if self.modelled is None:
-            return self.runtime.combine(parts, own)
+            return self.runtime.combine(parts)
         with self.runtime.ledger.observing():
             return self.runtime.combine(parts)
 
@@ -87,20 +84,7 @@ class JointSystem(AffineSystem):
         return other
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        return self._residual(w, None)
-
-    @property
-    def few(self) -> Few | None:
-        return self.coupling.few if self.modelled is None else None
-
-    def lean(self, w: Array) -> tuple[Array, Array]:
-        return self._residual(w, self.few)
-
-    def told_price(self, price: Array) -> Array:
-        return price if self.few is None else self.coupling.told(price)
-
-    def _residual(self, w: Array, few: Few | None) -> tuple[Array, Array]:
-        first, second, price = self._parts(w, few)
+        first, second, price = self._parts(w)
         first += second
         return first, price
 
@@ -109,18 +93,16 @@ class JointSystem(AffineSystem):
         first, second, _ = self._parts(w)
         return [first, second]
 
-    def _parts(self, w: Array, few: Few | None = None) -> tuple[Array, Array, Array]:
+    def _parts(self, w: Array) -> tuple[Array, Array, Array]:
         self.runtime.ledger.charge_cost(self._charge)
         space = self.space
         x = space.x(w)
         z = space.z(w)
         parts = list(self.coupling.contributions(x, z, with_z=True))
-        coupled, mean = self._means(parts, few and self.coupling.among(space.q))
+        coupled, mean = self._means(parts)
         first = space.zeros()
         second = space.zeros()
         price = self.weights[0] * (coupled - self.target)
-        if few is not None:
-            price *= few.held(self.runtime.owned)
         if not self.coupling.empty:
             space.x(first)[...], space.z(first)[...] = self.coupling.adjoint(price)
         if not self.C.empty:
@@ -141,20 +123,11 @@ class JointSystem(AffineSystem):
     @property
     def cost(self) -> Cost:
         """2 affine calls, 2 products with each family, one averaging (or modelled rounds)."""
-        return self._cost_with(None)
-
-    @property
-    def lean_cost(self) -> Cost:
-        return self._cost_with(self.few)
-
-    def _cost_with(self, few: Few | None) -> Cost:
         products = self.coupling.product_cost() + self.C.cost + self.D.cost
         cost = self._charge + 2 * products
         if self.modelled is not None:
             return cost
-        q = self.space.q
-        own = few and self.coupling.among(q)
-        return cost + self.runtime.average_cost(self.coupling.width + q, own=own)
+        return cost + self.runtime.average_cost(self.coupling.width + self.space.q)
 
 
 def joint(
@@ -217,6 +190,5 @@ def joint(
             "channel_1": spectrum.first,
             "channel_2": spectrum.second,
             "condition": system.interval.ratio,
-            **among(system),
         },
     )

@@ -18,7 +18,7 @@ from ccmac.realizations.averaged.choices import Candidate, Choice, Normalizer, W
 from ccmac.realizations.averaged.planner import Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
 from ccmac.realizations.averaged.system import AveragedSystem
-from ccmac.realizations.base import Certificates, Interval, Realized, among, resolved
+from ccmac.realizations.base import Certificates, Interval, Realized, resolved
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.base import Rider
 from ccmac.workspace import Workspace
@@ -96,7 +96,6 @@ def _executed(work: Workspace, wanted: Wanted) -> Realized:
         "interval": (interval.low, interval.high),
         "interval source": interval.source,
         "augmentation": objective.augment,
-        **(among(final) if wanted.goal.lean else {}),
     }
     return Realized(
         "averaged",

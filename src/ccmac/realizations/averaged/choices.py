@@ -41,15 +41,13 @@ class Fixed:
 class Aim:
     """What a plan aims at: squared relative error, the blocks (x, z) that count, the prices.
 
-    ``by_price``: the error is that of the minimisers at the method's price. ``lean``: its residuals
-    are :meth:`~ccmac.realizations.base.AffineSystem.lean` ones.
+    ``by_price``: the error is that of the minimisers at the method's price.
     """
 
     target: float = 1e-6
     measure: tuple[float, float] = (1.0, 1.0)
     costs: Costs = field(default_factory=Costs)
     by_price: bool = False
-    lean: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,6 @@ class Normalizer(ABC):
     averagings: int
     low: float  # of the spectrum of S
     spread: tuple[float, float]
-    by_rows: bool = False  # whether rows meet in the sums alone, so that few may have each
 
     @abstractmethod
     def chain(self, gram: Gram, right: Array) -> Chain:
@@ -157,7 +154,6 @@ class SemiIteration(Normalizer):
     low: float
     high: float
     steps: int
-    by_rows = True
 
     @property
     def averagings(self) -> int:  # type: ignore[override]

@@ -30,7 +30,6 @@ from ccmac.realizations.averaged.profile import Profile, spectrum_at
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.averaged.twin import Modes, Setting, predict, semi_response
 from ccmac.realizations.base import Interval
-from ccmac.runtime.few import Few
 from ccmac.workspace.curvature import CurvatureTable, ScaledCurvature
 
 SCALES = tuple(2.0 ** (0.5 * k) for k in range(-8, 9))
@@ -122,8 +121,8 @@ class Planner:
         self.supplied = supplied
         self.cosine = cosine
         self.balance = table.balance()
-        self._steps: dict[tuple[int, int, bool, Few | None], StepPrice] = {}
-        self._residuals: dict[tuple[int, Few | None], Cost] = {}
+        self._steps: dict[tuple[int, int, bool], StepPrice] = {}
+        self._residuals: dict[int, Cost] = {}
         self._models: dict[float, _Model | None] = {}
         L_x = float(table.L_x.max())
         self.blocks = np.array(
@@ -307,15 +306,13 @@ class Planner:
         return sorted({1, 2, *(max(1, math.ceil(f * root)) for f in (0.25, 0.5, 1.0))})
 
     def _step(self, candidate: Candidate, constants: ScaledCurvature) -> StepPrice:
-        by_rows = candidate.normalizer == "semi-iteration"
-        averagings = candidate.inner - 1 if by_rows else 0
-        few = self.system.coupling.few if by_rows and self.goal.lean else None
-        key = averagings, candidate.outer, bool(constants.augment), few
+        averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
+        key = averagings, candidate.outer, bool(constants.augment)
         if key not in self._steps:  # many candidates, a few dozen costs
-            if (averagings, few) not in self._residuals:
-                self._residuals[averagings, few] = self.system.cost_with(averagings, few)
+            if averagings not in self._residuals:
+                self._residuals[averagings] = self.system.cost_with(averagings)
             extra = self.system.runtime.average_cost(self.system.coupling.q) if key[2] else Cost()
-            residual = self._residuals[averagings, few]
+            residual = self._residuals[averagings]
             cost = {unit: extra[unit] + candidate.outer * residual[unit] for unit in PRICED}
             cost["gradients"] += 1
             products = sum(cost[u] for u in "ABCD")

@@ -23,8 +23,6 @@ from ccmac.linalg.chebyshev import Chain, growth
 from ccmac.realizations.averaged.choices import Normalizer
 from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.base import Rider, Runtime
-from ccmac.runtime.few import Few
-from ccmac.runtime.patterns import Own
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import Coupling, right_hand_sides
@@ -163,7 +161,7 @@ class AveragedSystem(AffineSystem):
         return 2 * self.coupling.product_cost() + self.local.cost
 
     # -- the residual ---------------------------------------------------------------------------
-    def _channels(self, w: Array, few: Few | None) -> tuple[Array, Array, Array, Array]:
+    def _channels(self, w: Array) -> tuple[Array, Array, Array, Array]:
         """(P_C x, coupled price, mean z, D-part) of the residual at w."""
         x = self.space.x(w)
         z = self.space.z(w)
@@ -171,38 +169,21 @@ class AveragedSystem(AffineSystem):
         projected = self.local.project(x)
         kernel_x = x if self.local.empty else x - projected
         parts = self.coupling.contributions(kernel_x, z, with_z=True)
-        coupled, mean_z = self.runtime.combine(parts, self._first_own(few))
+        coupled, mean_z = self.runtime.combine(parts)
         chains: list[Chain] = []
         if self.normalizer is not None:
             right = coupled - self.target
-            if few is not None:
-                right *= few.held(self.runtime.owned)
             chains.append(self.normalizer.chain(self.gram_contribution, right))
         if not self.shared.empty:
             chains.append(self.shared.chain(mean_z))
-        results = lockstep(self.runtime, chains, few or self.coupling.own())
+        results = lockstep(self.runtime, chains)
         price = results.pop(0) if self.normalizer is not None else self.zero_price()
         shared = results.pop(0) if results else np.zeros((1, 0))
         return projected, price, mean_z, shared
 
     def residual(self, w: Array) -> tuple[Array, Array]:
         """G w - g; one averaging of m + q floats plus those of the normalizers."""
-        return self._residual(w, None)
-
-    def lean(self, w: Array) -> tuple[Array, Array]:
-        """The same by as many averagings, of which those of coupled rows alone are among few."""
-        return self._residual(w, self.few)
-
-    @property
-    def few(self) -> Few | None:
-        by_rows = self.normalizer is not None and self.normalizer.by_rows
-        return self.coupling.few if by_rows else None
-
-    def told_price(self, price: Array) -> Array:
-        return price if self.few is None else self.coupling.told(price)
-
-    def _residual(self, w: Array, few: Few | None) -> tuple[Array, Array]:
-        projected, price, mean_z, shared = self._channels(w, few)
+        projected, price, mean_z, shared = self._channels(w)
         out = np.empty_like(w)
         out_x = self.space.x(out)
         out_z = self.space.z(out)
@@ -231,23 +212,15 @@ class AveragedSystem(AffineSystem):
     @property
     def cost(self) -> Cost:
         """One residual: 2 affine calls, their products, averagings in lockstep."""
-        return self.cost_with(self._averagings)
+        return self.cost_with(0 if self.normalizer is None else self.normalizer.averagings)
 
-    @property
-    def lean_cost(self) -> Cost:
-        return self.cost_with(self._averagings, self.few)
-
-    @property
-    def _averagings(self) -> int:
-        return 0 if self.normalizer is None else self.normalizer.averagings
-
-    def cost_with(self, averagings: int, few: Few | None = None) -> Cost:
+    def cost_with(self, averagings: int) -> Cost:
         """Cost of one residual with a normalizer of that many averagings."""
         product = self.coupling.product_cost()
         cost = Cost(affine=2) + product + self.local.cost
         width = self.coupling.width
         q = self.coupling.q
-        cost = cost + self.runtime.average_cost(width + q, own=self._first_own(few))
+        cost = cost + self.runtime.average_cost(width + q)
         chains: list[tuple[int, int]] = []
         if not self.coupling.empty:
             cost = cost + product + self.local.cost + averagings * self.gram_cost
@@ -255,19 +228,13 @@ class AveragedSystem(AffineSystem):
         if not self.shared.empty:
             cost = cost + self.shared.product_cost
             chains.append((self.shared.steps, self.coupling.q))
-        return cost + lockstep_cost(self.runtime, chains, few or self.coupling.own())
-
-    def _first_own(self, few: Few | None) -> Own:
-        """Who has entries of the coupled row and z."""
-        q = self.coupling.q
-        return self.coupling.own(q) if few is None else self.coupling.among(q)
+        return cost + lockstep_cost(self.runtime, chains)
 
 
-def lockstep(runtime: Runtime, chains: Sequence[Chain], own: Own = None) -> list[Array]:
+def lockstep(runtime: Runtime, chains: Sequence[Chain]) -> list[Array]:
     """Run chains together: generators that yield a contribution and receive its mean.
 
     Rounds are those of the longest, bytes are those of all.
-    ``own``: who has entries in a contribution of the first chain.
     """
     results: list[Array] = [np.zeros(0)] * len(chains)
     pending: dict[int, Array] = {}
@@ -283,26 +250,19 @@ def lockstep(runtime: Runtime, chains: Sequence[Chain], own: Own = None) -> list
         advance(k, None)
     while pending:
         order = list(pending)
-        means = runtime.combine([pending[k] for k in order], _own_of(runtime, order, own))
+        means = runtime.combine([pending[k] for k in order])
         for k, mean in zip(order, means, strict=True):
             advance(k, mean)
     return results
 
 
-def lockstep_cost(runtime: Runtime, chains: Sequence[tuple[int, int]], own: Own = None) -> Cost:
+def lockstep_cost(runtime: Runtime, chains: Sequence[tuple[int, int]]) -> Cost:
     """Static communication cost of chains given as (averagings, width)."""
     cost = Cost()
     begun = 0
     for end in sorted({steps for steps, _ in chains if steps}):
         order = [k for k, (steps, _) in enumerate(chains) if begun < steps]
         width = sum(chains[k][1] for k in order)
-        own_now = _own_of(runtime, order, own)
-        cost = cost + (end - begun) * runtime.average_cost(width, own=own_now)
+        cost = cost + (end - begun) * runtime.average_cost(width)
         begun = end
     return cost
-
-
-def _own_of(runtime: Runtime, order: Sequence[int], own: Own) -> Own:
-    """Of the chains that still go on: the first one's alone, or beside others where it may be."""
-    beside = isinstance(own, Few) and runtime.averaging.spares
-    return own if order[0] == 0 and (len(order) == 1 or beside) else None
