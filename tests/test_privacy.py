@@ -76,7 +76,7 @@ def test_gathered_equations_tell_the_products_of_an_agents_blocks() -> None:
     f = ccmac.objectives.Quadratic(np.eye(5), np.zeros(5))
     blocks = [(rng.standard_normal((2, 3)), rng.standard_normal((2, 2))) for _ in range(AGENTS)]
     problem = ccmac.Problem([ccmac.Agent(f, A=A, B=B, b=[1.0, 2.0]) for A, B in blocks])
-    reduced = Workspace(problem, ccmac.InProcess(ccmac.Network.ring(AGENTS))).reduced
+    reduced = Workspace(problem, ccmac.InProcess(ccmac.Network.ring(AGENTS))).gather_constraints()
     assert reduced is not None
     sent = [reduced._message(k, 2, 0) for k in range(AGENTS)]
     for row, (A, B) in zip(sent, blocks, strict=True):
@@ -131,12 +131,12 @@ def test_long_rows_tell_the_range_and_products_of_a_block_not_its_columns(loss: 
     for block in (A, turned):
         agents[0] = replace(agents[0], A=block)
         runtime = ccmac.InProcess(ccmac.Network.ring(AGENTS))
-        lift, inner = Workspace(ccmac.Problem(agents), runtime).compressed
+        lift, inner = Workspace(ccmac.Problem(agents), runtime).gather_compressed()
         images = next(iter(lift._images(ccmac.Problem(agents), FEATURES)))[0].reshape(len(X), -1)
         basis = np.linalg.svd(images, full_matrices=False)[0][:, :wide]
         assert np.allclose(basis @ (basis.T @ A), A)
-        assert inner.reduced is not None
-        sent = inner.reduced._message(0, wide, 0)[: lift.rank * wide]
+        assert inner.gather_constraints() is not None
+        sent = inner.gather_constraints()._message(0, wide, 0)[: lift.rank * wide]
         told.append(lift.Q @ sent.reshape(lift.rank, wide))
         assert np.allclose(told[-1] @ told[-1].T, A @ A.T)
     assert not np.allclose(A, turned)
@@ -155,14 +155,15 @@ def test_a_masked_solve_of_known_structure_is_proved(method: str, scale: float) 
 
 
 @pytest.mark.parametrize("method", ["cross-cg", "cross-apapc", "cross-lbfgs"])
-def test_a_masked_solve_of_any_equations_is_estimated(method: str) -> None:
-    """Nobody sees the equations together, so that near-dependence is not excluded."""
+def test_a_masked_solve_of_any_equations_is_proved_by_convention(method: str) -> None:
+    """Nobody sees the equations together: sums of squares tell of them, up to their cut."""
     problem = random_quadratic(5, 4, d=3, q=2, m=2, kappa_f=4.0)
     result, error, size = masked(problem, method)
-    assert (result.status, result.certificates["rests_on"]) == ("converged", "estimated")
-    assert error <= 1e-8 * max(1.0, size)
+    assert (result.status, result.certificates["rests_on"]) == ("optimal", "proved")
+    assert error <= result.error_bound <= 1e-8 * max(1.0, size)
     network = ccmac.Network.ring(4)
-    assert Workspace(problem, ccmac.InProcess(network, averaging="masked")).reduced is None
+    hidden = ccmac.InProcess(network, averaging="masked")
+    assert Workspace(problem, hidden).gather_constraints() is None
 
 
 def test_a_masked_direct_solve_is_proved_where_sums_of_squares_tell_rows_apart() -> None:

@@ -33,8 +33,8 @@ def posed() -> tuple[Conflicts, Reduced]:
         Agent(f, A=[[1.0]], B=[[0.0, 0.0]], b=[1.0], C=[[4.0]], c=[4.0]),
     ]
     work = Workspace(Problem(agents), InProcess(Network.complete(2)))
-    assert work.reduced is not None
-    return Conflicts(work), work.reduced
+    assert work.gather_constraints() is not None
+    return Conflicts(work), work.gather_constraints()
 
 
 def test_a_share_in_closed_form() -> None:

@@ -44,8 +44,8 @@ def test_products_in_the_long_format_are_within_what_they_are_said_to_lose() -> 
     """Against rational numbers; and much less is lost than in doubles."""
     problem = _vertical(3)
     work = Workspace(problem, InProcess(ccmac.Network.path(3)))
-    assert work.explicit is not None
-    proof = ExplicitProof(work, work.explicit)
+    assert work.gather_explicit() is not None
+    proof = ExplicitProof(work, work.gather_explicit())
     x = np.random.default_rng(4).standard_normal(6) / np.geomspace(1e-3, 1e3, 6)
     lengths = np.array([np.linalg.norm(x[:2]), np.linalg.norm(x[2:]), 0.0])
     rows, sizes = proof._images(x, lengths, 10)
@@ -106,8 +106,8 @@ def test_an_agent_that_no_coupled_row_holds_has_no_price() -> None:
     B = -sp.eye_array(4) / 2
     agents = [ccmac.Agent(f, A=A, B=B, b=draw(4)), ccmac.Agent(f, B=B, b=draw(4))]
     work = Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.path(2)))
-    assert work.explicit is not None
-    proof = ExplicitProof(work, work.explicit)
+    assert work.gather_explicit() is not None
+    proof = ExplicitProof(work, work.gather_explicit())
     x = draw(4)
     price = draw(4)
     slope = 2 * x - np.array([2.0, -6.0, 2.0, -6.0])

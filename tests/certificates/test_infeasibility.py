@@ -45,8 +45,8 @@ def found_in(work: Workspace) -> Infeasibility | None:
     """As a run looks for it: inside the agents, then among all."""
     conflicts = Conflicts(work)
     own = conflicts.own()
-    assert work.reduced is not None
-    return own if own is not None else conflicts.together(work.reduced)
+    assert work.gather_constraints() is not None
+    return own if own is not None else conflicts.together(work.gather_constraints())
 
 
 def assert_proved(draft: Draft, said: Infeasibility) -> None:
@@ -257,12 +257,12 @@ def test_a_contradiction_costs_one_more_gathering() -> None:
     draft = infeasible.make("across-shared", 0).draft
     work = workspace(draft, Network.ring(draft.n) if draft.n > 2 else None)
     conflicts = Conflicts(work)
-    assert work.reduced is not None
+    assert work.gather_constraints() is not None
     before = work.ledger.of("solve")
     assert conflicts.own() is None
     assert work.ledger.of("solve") - before == work.runtime.gather_cost(5)
     before = work.ledger.of("solve")
-    assert conflicts.together(work.reduced) is not None
+    assert conflicts.together(work.gather_constraints()) is not None
     assert (work.ledger.of("solve") - before)["reductions"] == 1
 
 

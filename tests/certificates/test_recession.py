@@ -238,7 +238,7 @@ class Made:
         monkeypatch.setattr(module, "Proof", lambda work, reduced: proof)
         self.work: Any = Fake(
             capabilities={"quadratic"},
-            reduced=self.reduced,
+            gather_constraints=lambda: self.reduced,
             problem=Fake(q=q),
             runtime=runtime,
             space=Fake(x_size=2 * d, count=2),

@@ -53,7 +53,7 @@ def test_what_no_point_can_meet(seed: int, shared: int, local: tuple[int, ...]) 
     """
     problem = drawn(seed, local, shared)
     work = Workspace(problem, InProcess(Network.path(len(SIZES))))
-    reduced = work.reduced
+    reduced = work.gather_constraints()
     assert reduced is not None
     assert reduced.U_null.shape[1]
     agents = list(problem.agents.values())
@@ -104,5 +104,5 @@ def test_large_points_hide_no_digit_of_the_misfit(seed: int) -> None:
 
 def _unmet(agents: list[Agent]) -> tuple[Array, float]:
     work = Workspace(Problem(agents), InProcess(Network.path(len(agents))))
-    assert work.reduced is not None
-    return unmet(work, work.reduced, 3)
+    assert work.gather_constraints() is not None
+    return unmet(work, work.gather_constraints(), 3)

@@ -26,10 +26,10 @@ def work(*able: str, **more: Any) -> Any:
         "stack": None,
         "hides": False,
         "gatherable": False,
-        "gram": None,
-        "reduced": None,
-        "explicit": None,
-        "compressible": 0,
+        "gather_sums": lambda: None,
+        "gather_constraints": lambda: None,
+        "gather_explicit": lambda: None,
+        "gather_compressible": lambda: 0,
         "curvature": Fake(factorable=True, separable=False, L=np.ones(2)),
         "runtime": Fake(averaging=Fake(rounds=2)),
         "ledger": Ledger(),
@@ -62,8 +62,8 @@ def test_smooth_and_strongly_convex() -> None:
     assert first(Auto(), work(*quadratic, hides=True)) == "cross-direct"
     unclear = Fake(independent=False)
     clear = Fake(independent=True)
-    assert first(Auto(), work(*quadratic, hides=True, gram=unclear)) == "cross-cg"
-    assert first(Auto(), work(*quadratic, hides=True, gram=clear)) == "cross-direct"
+    assert first(Auto(), work(*quadratic, hides=True, gather_sums=lambda: unclear)) == "cross-cg"
+    assert first(Auto(), work(*quadratic, hides=True, gather_sums=lambda: clear)) == "cross-direct"
     dense = Fake(factorable=False, separable=False, L=np.ones(2))
     assert first(Auto(), work(*quadratic, gatherable=True, curvature=dense)) == "cross-apapc"
     for asks in ({"realization": "canonical"}, {"access": "matvec"}):
@@ -73,12 +73,12 @@ def test_smooth_and_strongly_convex() -> None:
 
 
 def test_newton_where_it_has_a_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert first(Auto(), work(*STRONG, explicit=Fake())) == "cross-newton"
-    assert first(Auto(), work("smooth", explicit=Fake())) == "cross-newton"
-    assert first(Auto(), work(*STRONG, explicit=Fake()), round=0.0) == "cross-apapc"
-    assert first(Auto(), work(*STRONG, "quadratic", explicit=Fake())) == "cross-cg"
-    assert first(Auto(access="matvec"), work(*STRONG, explicit=Fake())) == "cross-apapc"
-    assert first(Auto(), work("prox", explicit=Fake())) == "cross-sliding"
+    assert first(Auto(), work(*STRONG, gather_explicit=Fake)) == "cross-newton"
+    assert first(Auto(), work("smooth", gather_explicit=Fake)) == "cross-newton"
+    assert first(Auto(), work(*STRONG, gather_explicit=Fake), round=0.0) == "cross-apapc"
+    assert first(Auto(), work(*STRONG, "quadratic", gather_explicit=Fake)) == "cross-cg"
+    assert first(Auto(access="matvec"), work(*STRONG, gather_explicit=Fake)) == "cross-apapc"
+    assert first(Auto(), work("prox", gather_explicit=Fake)) == "cross-sliding"
     monkeypatch.setattr(auto, "summable", lambda work: Fake())
     assert first(Auto(), work(*STRONG)) == "cross-newton"
 
@@ -96,16 +96,19 @@ def test_lbfgs_where_averagings_are_dear(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_strong_convexity(monkeypatch: pytest.MonkeyPatch) -> None:
-    flat = work("smooth", "quadratic", gatherable=True, reduced=Fake())
+    flat = work("smooth", "quadratic", gatherable=True, gather_constraints=Fake)
     assert first(Auto(), flat) == "cross-direct"
     assert [m.name for m, _ in Auto().ranked(flat, asked())] == ["cross-direct", "cross-ipm"]
     assert Auto().finds_falls(flat)
     assert not Auto().finds_falls(work("smooth", "quadratic", gatherable=True))
-    assert not Auto().finds_falls(work("smooth", "quadratic", reduced=Fake()))
+    assert not Auto().finds_falls(work("smooth", "quadratic", gather_constraints=Fake))
     monkeypatch.setattr(auto, "affordable", lambda work, reduced: False)
     assert first(Auto(), flat) == "cross-continuation"
-    assert first(Auto(), work("polyhedral", compressible=3)) == "cross-ipm"
-    assert first(Auto(), work("polyhedral", compressible=3), round=0.0) == "cross-sliding"
+    assert first(Auto(), work("polyhedral", gather_compressible=lambda: 3)) == "cross-ipm"
+    assert (
+        first(Auto(), work("polyhedral", gather_compressible=lambda: 3), round=0.0)
+        == "cross-sliding"
+    )
     assert first(Auto(), work("polyhedral", "prox")) == "cross-sliding"
     monkeypatch.setattr(auto, "solvable", lambda work: True)
     assert first(Auto(), work("polyhedral")) == "cross-ipm"
@@ -125,14 +128,14 @@ def test_every_choice_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     linear = Fake(factorable=True, separable=False, L=np.zeros(2))
     apart = Fake(factorable=True, separable=True, L=np.ones(2))
     one_sum = {"gatherable": True}
-    several = {"gatherable": True, "reduced": Fake()}
+    several = {"gatherable": True, "gather_constraints": Fake}
     cases: list[tuple[Any, str]] = [
-        (work(*STRONG, explicit=Fake()), "smooth, with Hessians"),
+        (work(*STRONG, gather_explicit=Fake), "smooth, with Hessians"),
         (work(*quadratic, **one_sum), "quadratic, in one sum"),
         (work(*quadratic), "quadratic with cheap local solves"),
         (work(*STRONG), "smooth and strongly convex objectives"),
         (work(*flat, **several), "quadratic with flat directions"),
-        (work("polyhedral", compressible=3), "kinks beside a squared loss"),
+        (work("polyhedral", gather_compressible=lambda: 3), "kinks beside a squared loss"),
         (work("smooth", "prox", curvature=apart), "smooth but not strongly convex, and every"),
         (work("prox"), "not smooth, and every"),
         (work("smooth", curvature=linear), "linear"),
@@ -149,7 +152,7 @@ def test_every_choice_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_comes_after_a_method_that_stalls() -> None:
     quadratic = work(*STRONG, "quadratic")
     assert [m.name for m, _ in Auto().ranked(quadratic, asked())] == ["cross-cg", "cross-apapc"]
-    loose = work("smooth", explicit=Fake())
+    loose = work("smooth", gather_explicit=Fake)
     names = [m.name for m, _ in Auto().ranked(loose, asked())]
     assert names == ["cross-newton", "cross-continuation"]
     assert len(Auto().ranked(work("smooth"), asked())) == 1

@@ -179,13 +179,13 @@ def test_averagings_are_counted_exactly() -> None:
     runtime = work.runtime
     before = work.ledger.of("setup")
     with work.ledger.phase("setup"):
-        _ = work.summed
-        assert work.reduced is not None
-        iteration = Direct(work, work.reduced)
+        _ = work.announce_schur()
+        assert work.gather_constraints() is not None
+        iteration = Direct(work, work.gather_constraints())
     setup = work.ledger.of("setup") - before
     other = workspace(draft, ccmac.Network.ring(4))
     before = other.ledger.of("setup")
-    assert other.reduced is not None
+    assert other.gather_constraints() is not None
     alone = other.ledger.of("setup") - before
     assert setup["averagings"] == alone["averagings"] == 1
     floats = size * (size + 1) // 2 + size
@@ -225,8 +225,8 @@ def test_nearly_dependent_rows_are_summed_whitened() -> None:
     """Where whitening the sum would square too large a condition: one averaging more."""
     draft = suite.make("near-coupled", 13).draft
     work, iteration = prepared(draft, ccmac.Network.path(draft.n))
-    assert work.reduced is not None
-    squared = np.finfo(float).eps * work.reduced.condition**2 * iteration.proof.L
+    assert work.gather_constraints() is not None
+    squared = np.finfo(float).eps * work.gather_constraints().condition ** 2 * iteration.proof.L
     assert squared > 1e-5 * iteration.proof.mu
     state = iteration.start(np.zeros(sum(draft.d)), np.zeros((draft.n, draft.q)))
     for _ in range(3):

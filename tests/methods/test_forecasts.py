@@ -78,9 +78,9 @@ def test_messages_are_those_of_the_method(
     work, request = _placed(name, averaging)
     if isinstance(method, CrossDirect):
         method.announce(work, request)  # before the equations, with which the matrix travels
-        assert work.reduced is not None
+        assert work.gather_constraints() is not None
         plain = _placed(name, averaging)[0]
-        assert plain.reduced is not None
+        assert plain.gather_constraints() is not None
         before = plain.ledger.of("setup")
     else:
         before = Cost()
@@ -190,7 +190,7 @@ def test_dear_bytes_lead_from_the_matrix_to_the_vector() -> None:
         method, why = Auto().choose(work, request)
         assert type(method) is kind
         assert ("bytes" in why) == (kind is CrossCg)
-        assert work.reduced is not None
+        assert work.gather_constraints() is not None
         sent.append(work.ledger.of("setup")["bytes"])
         first, *others = Auto().alternatives(work, request, method)
         assert first.method == method.name

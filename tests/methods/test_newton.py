@@ -251,8 +251,8 @@ def test_how_many_vectors_are_kept(
     monkeypatch.setattr(eliminated, "FLOATS", floats)
     monkeypatch.setattr(eliminated, "LEAST", 5)
     work = Workspace(vertical(0, "logistic"), InProcess(ccmac.Network.ring(4)))
-    assert work.explicit is not None
-    found = eliminated.EliminatedNewton(work, work.explicit, 2, 0)
+    assert work.gather_explicit() is not None
+    found = eliminated.EliminatedNewton(work, work.gather_explicit(), 2, 0)
     assert found.capacity == capacity
 
 

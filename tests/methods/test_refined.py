@@ -119,7 +119,7 @@ def test_rows_are_whitened_in_the_sum_where_that_loses_little(
 ) -> None:
     """eps condition^2 L at most 1e-5 of mu; else the agents whiten theirs, one averaging more."""
     work = case("quadratic")[0].work
-    reduced: Any = work.reduced
+    reduced: Any = work.gather_constraints()
     edge = 1e-5 / (np.finfo(float).eps * reduced.condition**2)
     before = work.ledger.of("setup")["averagings"]
     with work.ledger.phase("setup"):

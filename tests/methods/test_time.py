@@ -42,8 +42,8 @@ def test_what_comes_before_the_run_counts_too(method: str, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "piece",
     [
-        lambda work: work.summed,
-        lambda work: work.flats,
+        lambda work: work.announce_schur(),
+        lambda work: work.announce_flats(),
         lambda work: work.curvature._mixed_at(0.5),
         falls._own_slopes,
     ],

@@ -14,7 +14,7 @@ from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from pins.problems import posed
 
-PARTS = ("space", "coupling", "local", "shared", "capabilities")
+PARTS = ("space", "coupling", "local", "shared")
 
 
 def workspace(name: str = "quadratic") -> Workspace:

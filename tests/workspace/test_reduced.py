@@ -30,8 +30,8 @@ SEEDS = st.integers(0, 10**4)
 
 def gathered(work: Workspace) -> Reduced:
     """T, which must be affordable here."""
-    assert work.reduced is not None
-    return work.reduced
+    assert work.gather_constraints() is not None
+    return work.gather_constraints()
 
 
 def dense_T(draft: Draft, scaled: Reduced) -> Array:
@@ -272,7 +272,7 @@ def test_nothing_is_gathered_beyond_what_is_affordable(
     assert affordable(work.problem, work.curvature)
     monkeypatch.setattr(reduced, name, value)
     assert not affordable(work.problem, work.curvature)
-    assert work.reduced is None
+    assert work.gather_constraints() is None
 
 
 def test_affordable_counts_floats_and_rows_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,12 +296,12 @@ def test_gathered_once_and_charged_to_the_setup() -> None:
     work = workspace(base(np.random.default_rng(3), 4, d=3, d_top=3, q=2, m=2, r=1).plant())
     _ = work.curvature, work.local
     before = work.ledger.of("setup")
-    first = work.reduced
+    first = work.gather_constraints()
     spent = work.ledger.of("setup") - before
     width = 2 * 2 + 2 * 2 + 2 + 2 + 1 * 2 + 1 + 1
     expected = work.runtime.gather_cost(width)  # the declarations before had a longer message
     assert {**spent, "longest_message": 0} == {**expected, "longest_message": 0}
     assert spent["reductions"] == 1
-    assert work.reduced is first
+    assert work.gather_constraints() is first
     assert work.ledger.of("setup") - before == spent
     assert not work.ledger.of("solve")["rounds"]

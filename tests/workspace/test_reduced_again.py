@@ -29,14 +29,14 @@ def posed(seed: int, sides: int) -> Problem:
 def test_right_hand_sides_are_told_anew(seed: int) -> None:
     network = Network.path(3)
     old, new = (Workspace(posed(seed, k), InProcess(network)) for k in range(2))
-    assert old.reduced is not None
-    assert new.reduced is not None
-    before = old.reduced.beta.copy()
-    again = old.reduced.again(new.problem, new.local)
-    assert again.beta == pytest.approx(new.reduced.beta)
-    assert again.size_b == pytest.approx(new.reduced.size_b)
-    assert again.right == pytest.approx(new.reduced.right)
-    for mine, other in zip(again.kernels, new.reduced.kernels, strict=True):
+    assert old.gather_constraints() is not None
+    assert new.gather_constraints() is not None
+    before = old.gather_constraints().beta.copy()
+    again = old.gather_constraints().again(new.problem, new.local)
+    assert again.beta == pytest.approx(new.gather_constraints().beta)
+    assert again.size_b == pytest.approx(new.gather_constraints().size_b)
+    assert again.right == pytest.approx(new.gather_constraints().right)
+    for mine, other in zip(again.kernels, new.gather_constraints().kernels, strict=True):
         assert mine.point == pytest.approx(other.point)
-    assert again.U is old.reduced.U
-    assert old.reduced.beta.tolist() == before.tolist()
+    assert again.U is old.gather_constraints().U
+    assert old.gather_constraints().beta.tolist() == before.tolist()

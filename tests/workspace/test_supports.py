@@ -41,7 +41,7 @@ def test_the_same_equations_in_fewer_floats(averaging: str, stray: bool) -> None
     runtime = InProcess(Network.ring(6), averaging=averaging)
     whole = Reduced(problem, runtime, work.curvature, work.kernels)
     before = work.ledger.of("setup")
-    packed = work.reduced
+    packed = work.gather_constraints()
     assert packed is not None
     assert packed.rank == whole.rank
     for name in ("Bbar", "size_B", "beta", "size_b", "unit", "D", "e"):

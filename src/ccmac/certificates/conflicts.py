@@ -91,21 +91,20 @@ class Conflicts:
     def early(self) -> Infeasibility | None:
         """What shows before the first step."""
         found = self.own()
-        reduced = self.work.reduced
+        reduced = self.work.gather_constraints()
         if found is None and reduced is not None:
             found = self.together(reduced)
-        elif found is None and (told := self.work.told) is not None:
+        elif found is None and (told := self.work.gather_sums(small=True)) is not None:
             found = self._from_sums(told)
         return self._heeded(found)
 
     def late(self) -> Infeasibility | None:
         """Once all messages have travelled: what the angles of the kernels may have hidden."""
-        reduced = self.work.reduced
-        told = vars(self.work).get("gram")
+        reduced = self.work.constraints
         if self.doubt:
             return None
-        if told is not None:
-            return self._heeded(self._from_sums(told))
+        if isinstance(reduced, Gram):
+            return self._heeded(self._from_sums(reduced))
         if reduced is None or not reduced.angle or not reduced.U_null.shape[1]:
             return None
         outside = reduced.U_null @ (reduced.U_null.T @ reduced.right)
@@ -159,7 +158,7 @@ class Conflicts:
                 if seen is not None:
                     found[i, column] = seen
         told = self.runtime.ride(rows, whole=True)
-        _ = self.work.reduced  # where all may know the equations, they travel along
+        self.work.gather_constraints()  # the equations travel along
         seen_by_all = told.value
         self.work.agreed["independent"] = not seen_by_all[:, 4].any()  # whatever the right sides
         agreed = np.where(seen_by_all[:, :4:2] == 0, seen_by_all[:, 1:4:2], 1.0)

@@ -74,7 +74,7 @@ class Proof:
     def of(cls, work: Workspace) -> Proof | None:
         """Where F is strongly convex and all know the equations, or that sums of them suffice."""
         curved = {"smooth", "strongly convex"} <= work.capabilities
-        if not curved or (reduced := work.provable) is None:
+        if not curved or (reduced := work.gather_provable()) is None:
             return None
         found = cls(work, reduced)
         return found if found.mu > 0 else None

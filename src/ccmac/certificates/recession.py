@@ -54,9 +54,9 @@ def curved(H: Any, d: Array) -> float:
 
 def recession(work: Workspace) -> Recession | None:
     """A direction that proves unboundedness, or None."""
-    if "quadratic" not in work.capabilities or work.reduced is None:
+    if "quadratic" not in work.capabilities or (reduced := work.gather_constraints()) is None:
         return None
-    proof = Proof(work, work.reduced)
+    proof = Proof(work, reduced)
     size = work.problem.q
     pieces, z = proof.repaired(np.zeros(work.space.x_size), np.zeros((work.space.count, size)))
     slopes = [a.gradient(piece, z)[0] for a, piece in zip(proof.agents, pieces, strict=True)]

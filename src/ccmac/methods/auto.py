@@ -174,22 +174,25 @@ class Auto(Method):
         """Whether directions without curvature are few enough to be summed too; where rows are
         masked, whether the sum tells that they are independent.
         """
-        if work.gram is not None:
-            return work.gram.independent
+        if (sums := work.gather_sums()) is not None:
+            return sums.independent
         if "strongly convex" in work.capabilities:
             return True
-        return work.reduced is not None and affordable(work, work.reduced)
+        known = work.gather_constraints()
+        return known is not None and affordable(work, known)
 
     def _newton(self, work: Workspace, request: Request) -> bool:
         """Whether cross-newton has a form for the problem, and averagings have a price."""
         able = work.capabilities
         if not self._free(work) or "smooth" not in able or "quadratic" in able:
             return False
-        return request.costs.round > 0 and (work.explicit is not None or summable(work) is not None)
+        if request.costs.round <= 0:
+            return False
+        return work.gather_explicit() is not None or summable(work) is not None
 
     def _compresses(self, work: Workspace, request: Request) -> bool:
         """Whether averagings have a price, and long rows can be made short."""
-        return request.costs.round > 0 and bool(work.compressible)
+        return request.costs.round > 0 and bool(work.gather_compressible())
 
     def _free(self, work: Workspace) -> bool:
         """Nothing was asked for that only the methods on a realization know."""

@@ -284,7 +284,7 @@ class CrossDirect(Method):
         """The eliminated Hessians, or the number of flat directions, travel with the equations."""
         curved = "strongly convex" in work.capabilities
         if self.needs <= work.capabilities and (work.gatherable or (work.hides and curved)):
-            _ = work.summed if curved else work.flats
+            _ = work.announce_schur() if curved else work.announce_flats()
 
     def finds_falls(self, work: Workspace) -> bool:
         """From the system it solves."""
@@ -294,7 +294,7 @@ class CrossDirect(Method):
         """Gather the equations, sum the eliminated Hessians."""
         self.announce(work, request)
         curved = "strongly convex" in work.capabilities
-        reduced = work.gram if curved and work.hides else work.reduced
+        reduced = work.gather_sums() if curved and work.hides else work.gather_constraints()
         if reduced is None and work.runtime.averaging.hides:
             raise MethodRefused(
                 "method cross-direct with masked averaging needs strongly convex objectives and "

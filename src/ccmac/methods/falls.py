@@ -36,7 +36,7 @@ def falling(work: Workspace, request: Request) -> Recession | None:
 
     What can be neither proved nor excluded is added to the doubts of ``work``.
     """
-    if "quadratic" not in work.capabilities or work.reduced is None:
+    if "quadratic" not in work.capabilities or (reduced := work.gather_constraints()) is None:
         return None
     if not work.curvature.L.any():
         return recession(work)
@@ -44,12 +44,12 @@ def falling(work: Workspace, request: Request) -> Recession | None:
     found = recession(work)
     if found is not None or not sloping.value.any():
         return found
-    if not affordable(work, work.reduced):
+    if not affordable(work, reduced):
         work.doubts.append(UNSEEN)
         return None
     start = request.x0, request.z0
-    rule = UndeterminedStop(work, work.reduced, start, Goal(request.tol), {})
-    return rule.fall(Direct(work, work.reduced))
+    rule = UndeterminedStop(work, reduced, start, Goal(request.tol), {})
+    return rule.fall(Direct(work, reduced))
 
 
 def _own_slopes(work: Workspace) -> list[bool]:

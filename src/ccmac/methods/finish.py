@@ -31,6 +31,7 @@ from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
+from ccmac.workspace.gram import Gram
 
 DEPENDENT = (
     "some equations count as dependent on the others, by convention ({}): what is said of the "
@@ -83,7 +84,8 @@ def finish(
     late = [text for text in work.doubts if text not in warnings]
     facts = _facts(work, bound, rests_on)
     rows = facts.get("rows", {}).get("dropped", {})
-    if {"coupled", "shared"} & rows.keys() and (work.reduced is None or "rank_cut" in facts):
+    near = isinstance(work.constraints, Gram) or "rank_cut" in facts
+    if near and {"coupled", "shared"} & rows.keys():
         checked = [*checked, DEPENDENT.format(facts["rows"]["convention"])]
     warnings = [*late, *warnings, *prepared.notes, *checked, *runtime.notes.warnings]
     return Result(
@@ -292,7 +294,7 @@ def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[st
     facts: dict[str, Any] = {"rests_on": rests}
     if work.runtime.notes.led:
         facts["drift"] = work.runtime.notes.drift
-    known = work.reduced or vars(work).get("gram")
+    known = work.constraints
     if isinstance(bound, Proved) and known is not None:
         facts["rows"] = {
             "rank": known.rank,

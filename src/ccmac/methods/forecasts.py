@@ -71,21 +71,21 @@ def _triangle(size: int) -> int:
 
 def _summed(method: Method, work: Workspace) -> Alternative | None:
     """Methods that sum a matrix."""
-    newton = isinstance(method, CrossNewton) and work.explicit is None
+    newton = isinstance(method, CrossNewton) and work.gather_explicit() is None
     if not isinstance(method, CrossDirect | CrossIpm) and not newton:
         return None
     if isinstance(method, CrossDirect) and "strongly convex" in work.capabilities:
         return _announced(method, work)
     runtime = work.runtime
     problem = work.problem
-    reduced = work.reduced
+    reduced = work.gather_constraints()
     if reduced is None:
         return None
     size = problem.q + reduced.rank
     average = runtime.average_cost
     proofs = Cost()
     if isinstance(method, CrossDirect):
-        flat = work.flats.count
+        flat = work.announce_flats().count
         size += flat
         once = average(_triangle(size) + size)
         step = Cost(argmins=1, gradients=1) + _judged(work, flat)
@@ -145,13 +145,13 @@ def _interior(work: Workspace, q: int, k: int) -> tuple[Cost, Cost]:
 
 def _compressed(method: Method, work: Workspace) -> Alternative | None:
     """Interior points on the range of long rows, at most as many as there are columns."""
-    if not isinstance(method, CrossIpm) or not work.compressible:
+    if not isinstance(method, CrossIpm) or not work.gather_compressible():
         return None
     rank = int(work.curvature.d.sum())
     m = work.problem.m
     once, step = _interior(work, rank, 2 * rank)
     once = once + work.runtime.average_cost(m * (rank + SPARE + 1))
-    kept = work.compressible + 3 * FLOAT_BYTES * (2 * rank + 1) ** 2
+    kept = work.gather_compressible() + 3 * FLOAT_BYTES * (2 * rank + 1) ** 2
     return Alternative(
         SKETCH, method.name, once, step, INTERIOR, 3.0, kept, method.reveals, proofs=step
     )
@@ -162,11 +162,12 @@ def _sketched(method: Method, work: Workspace, request: Request) -> Alternative 
     m = work.problem.m
     runtime = work.runtime
     rank = int(work.curvature.d.sum())
-    if isinstance(method, CrossNewton) and work.explicit is not None:
+    explicit = work.gather_explicit() if isinstance(method, CrossNewton) else None
+    if isinstance(method, CrossNewton) and explicit is not None:
         planned = planned_size(runtime, m, request.costs)
-        size = min(planned if method.sketch is None else method.sketch, work.explicit.rank)
+        size = min(planned if method.sketch is None else method.sketch, explicit.rank)
         once = runtime.average_cost(m * (1 + size))
-        common = work.explicit.common
+        common = explicit.common
         own = Cost(argmins=3) if common else Cost(argmins=2, gradients=3)
         step = own + runtime.average_cost(m if common else m + 2 * work.problem.q + len(LENGTHS))
         proofs = 5 * runtime.average_cost(m)

@@ -153,13 +153,13 @@ class System:
 
 def affordable(work: Workspace, reduced: Reduced) -> bool:
     """Whether the flat directions of all agents may join the system; known to all."""
-    return work.problem.q + work.flats.count + reduced.rank <= UNKNOWNS
+    return work.problem.q + work.announce_flats().count + reduced.rank <= UNKNOWNS
 
 
 def definite(work: Workspace, reduced: Reduced, proof: Proof) -> System:
     """Where every agent eliminates all of its variables."""
     whitened = Whitened(work.problem, reduced)
-    summed = work.summed
+    summed = work.announce_schur()
     if not summed.definite:
         raise MethodRefused(
             "method cross-direct: rounding leaves the Hessian of an agent without curvature on the "
@@ -182,7 +182,7 @@ def flat(work: Workspace, reduced: Reduced, proof: Proof) -> System:
     """With flat directions among the unknowns; one averaging."""
     problem = work.problem
     runtime = work.runtime
-    whitened = Whitened(problem, reduced, work.flats.count)
+    whitened = Whitened(problem, reduced, work.announce_flats().count)
     zero = _zeros(whitened)
     agents = []
     facts = []
@@ -190,7 +190,7 @@ def flat(work: Workspace, reduced: Reduced, proof: Proof) -> System:
         runtime.mind_the_time()
         H, g, _ = agent.objective.quadratic(problem.d[i], problem.q)
         H = dense(H)
-        own = work.flats.own[k]
+        own = work.announce_flats().own[k]
         agents.append(LocalModel(H, np.asarray(g), reduced.kernels[k], whitened.A[k], own))
         facts.append(told(agents[-1], H, problem.d[i]))
     runtime.ledger.charge(argmins=1, A=problem.m if "A" in problem.present else 0)

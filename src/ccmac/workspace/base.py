@@ -1,15 +1,17 @@
 """One object that holds what is derived from (problem, network, runtime).
 
-Everything is built when it is first asked for, once, and charged to ``setup``. Methods,
-certificates and the way back to the user's variables all read from here.
+Making it announces what the agents declare of themselves: one averaging. What is asked of them
+later is asked by name: methods called ``gather_``... send messages the first time and return what
+they found ever after; those called ``announce_``... send it along with the next message. All is
+charged to ``setup``. Properties send nothing.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from ccmac.errors import InputError
 from ccmac.limits import Reduction
@@ -19,6 +21,7 @@ from ccmac.runtime.space import Space
 from ccmac.stack import DENSE, Stack, stack_problem
 from ccmac.workspace.compressed import Compressed, compressible
 from ccmac.workspace.coupling import Coupling
+from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.declared import declare, has_form, owned_part
 from ccmac.workspace.eliminated import Eliminated
 from ccmac.workspace.explicit import Explicit
@@ -29,15 +32,16 @@ from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
 from ccmac.workspace.summed import Summed
 
+Found = TypeVar("Found")
+
 KEPT: Mapping[str, frozenset[str]] = {
     "space": frozenset(),
     "coupling": frozenset(),
-    "capabilities": frozenset(),
     "eliminated": frozenset(),
     "local": frozenset("c"),
     "shared": frozenset("e"),
     "kernels": frozenset("c"),
-    "reduced": frozenset("bce"),
+    "constraints": frozenset("bce"),
 }
 """What later solves may keep, and the right-hand sides whose change ends it; the rest is lost."""
 WELL = 1e4  # condition of unit rows up to which their squares tell dependent rows from others
@@ -77,6 +81,7 @@ class Workspace:
         ] = {}  # what methods planned, and sides new since
         self.doubts: list[str] = []  # about declared constants or right-hand sides
         self.own_condition = 1.0  # of the worst agent's own rows, once they were looked at
+        self._gathered: dict[str, Any] = {}  # by name, what agents were asked for
         with self.ledger.phase("setup"):
             self.problem, limited, declared = owned_part(self.whole, runtime)
             self.reduction = Reduction.of(self.problem, runtime) if limited else None
@@ -84,6 +89,7 @@ class Workspace:
                 self.problem = self.reduction.problem
                 declared = declare(self.problem, runtime)
             self.curvature, self._form, self._own, self.supports = declared
+            self.capabilities = _offered(self.curvature)
         if self.stack is not None and self.stack.dim > DENSE:
             self.doubts.append(UNSEEN)
 
@@ -110,9 +116,9 @@ class Workspace:
         other.agreed = {k: v for k, v in self.agreed.items() if k not in lost}
         moved = frozenset(changed) if way is None else frozenset("bce")
         other.plans = {k: (v, known | moved) for k, (v, known) in self.plans.items()}
-        for name in [k for k in vars(other) if k in CACHED]:
-            if not KEPT.get(name, frozenset(changed)).isdisjoint(changed):
-                del vars(other)[name]
+        other._gathered = {k: v for k, v in self._gathered.items() if _kept(k, changed)}
+        for name in [k for k in vars(other) if k in CACHED and not _kept(k, changed)]:
+            del vars(other)[name]
         if "coupling" in vars(other):
             other.coupling = copy.copy(self.coupling)
             other.coupling.problem = other.problem  # realizations read right-hand sides from it
@@ -124,9 +130,9 @@ class Workspace:
             other.local = self.local.again(other.problem)
         if "e" in changed and "shared" in vars(self):
             other.shared = self.shared.again(other.problem)
-        equations: Reduced | None = vars(self).get("reduced")
+        equations: Reduced | None = self._gathered.get("constraints")
         if equations is not None and "e" not in changed and {"b", "c"} & set(changed):
-            other.reduced = equations.again(other.problem, other.local)
+            other._gathered["constraints"] = equations.again(other.problem, other.local)
         return other
 
     @cached_property
@@ -165,52 +171,9 @@ class Workspace:
         return hidden and affordable(self.problem, self.curvature)
 
     @cached_property
-    def gram(self) -> Gram | None:
-        """The coupled equations as far as sums tell of them, where rows are masked."""
-        if not self.hides:
-            return None
-        with self.ledger.phase("setup"):
-            return Gram(self.problem, self.runtime, self.curvature, self.kernels)
-
-    @property
-    def told(self) -> Gram | None:
-        """:attr:`gram` where it is known already, or has little to send."""
-        m = self.problem.m
-        q = self.problem.q
-        small = self.hides and m * (m + 1) / 2 + 2 * m * q + q * q <= SQUARES
-        return self.gram if small else vars(self).get("gram")
-
-    @cached_property
     def kernels(self) -> list[Kernel]:
         """The agents' ker C_i."""
         return kernels_of(self.problem, self.local)
-
-    @cached_property
-    def reduced(self) -> Reduced | None:
-        """The equations on ker C, known to all; None where that costs too much."""
-        if not self.gatherable:
-            return None
-        with self.ledger.phase("setup"):
-            return Reduced(self.problem, self.runtime, self.curvature, self.kernels, self.supports)
-
-    @property
-    def provable(self) -> Reduced | None:
-        """What bounds may rest on: :attr:`reduced`, or sums of squares where these suffice."""
-        if self.reduced is not None or (told := self.told) is None:
-            return self.reduced
-        return told if told.independent else None
-
-    @cached_property
-    def summed(self) -> Summed:
-        """The agents' quadratics on ker C: asked for before :attr:`reduced`, they travel along."""
-        with self.ledger.phase("setup"):
-            return Summed(self.problem, self.runtime, self.kernels)
-
-    @cached_property
-    def flats(self) -> Flats:
-        """Directions without curvature; asked for before :attr:`reduced`, they travel along."""
-        with self.ledger.phase("setup"):
-            return Flats(self.problem, self.runtime, self.kernels)
 
     @property
     def own_well_conditioned(self) -> bool:
@@ -220,32 +183,8 @@ class Workspace:
     @property
     def well_conditioned(self) -> bool:
         """Whether it is known that no rows are nearly dependent, together or in one agent."""
-        if not self.own_well_conditioned or self.reduced is None:
-            return False
-        return self.reduced.condition <= WELL
-
-    @cached_property
-    def explicit(self) -> Explicit | None:
-        """The problem in x alone, where the coupled rows give z."""
-        if self.stack is not None:
-            return None
-        with self.ledger.phase("setup"):
-            return Explicit.of(self.problem, self.runtime, self.curvature)
-
-    @cached_property
-    def compressible(self) -> int:
-        """Bytes kept where the coupled rows may be brought to the range of the A_i; 0 elsewhere."""
-        if self.stack is not None or self.runtime.averaging.hides:
-            return 0
-        with self.ledger.phase("setup"):
-            return compressible(self.problem, self.runtime, self.curvature)
-
-    @cached_property
-    def compressed(self) -> tuple[Compressed, Workspace]:
-        """The problem on that range, and what follows from it; where it is :attr:`compressible`."""
-        with self.ledger.phase("setup"):
-            found = Compressed(self.problem, self.runtime, self.curvature)
-            return found, Workspace(found.problem, self.runtime)
+        known = self._gathered.get("constraints")
+        return self.own_well_conditioned and known is not None and known.condition <= WELL
 
     @cached_property
     def eliminated(self) -> Eliminated | None:
@@ -259,22 +198,107 @@ class Workspace:
         found.recycles = self.recycles
         return found if found.mu > 0 and found.c > 0 else None
 
-    @cached_property
-    def capabilities(self) -> frozenset[str]:
-        """What the objectives offer together.
+    # -- what agents are asked for ---------------------------------------------------------------
+    def _once(self, name: str, ask: Callable[[], Found]) -> Found:
+        """What was found under the name; asked for the first time, charged to the setup."""
+        if name not in self._gathered:
+            with self.ledger.phase("setup"):
+                self._gathered[name] = ask()
+        found: Found = self._gathered[name]
+        return found
 
-        smooth, strongly convex, quadratic, polyhedral (a quadratic with bounds and kinks), prox.
+    @property
+    def constraints(self) -> Reduced | None:
+        """The equations, or their squares, as far as they have been gathered."""
+        known: Reduced | None = self._gathered.get("constraints")
+        return known or self._gathered.get("sums")
+
+    def gather_constraints(self) -> Reduced | None:
+        """The equations on ker C, known to all; None where that costs too much."""
+
+        def ask() -> Reduced | None:
+            if not self.gatherable:
+                return None
+            table = self.curvature
+            return Reduced(self.problem, self.runtime, table, self.kernels, self.supports)
+
+        return self._once("constraints", ask)
+
+    def gather_sums(self, *, small: bool = False) -> Gram | None:
+        """The equations as far as sums of squares tell of them, where rows are masked.
+
+        ``small``: only where there is little to send, or they are known already.
         """
+
+        def ask() -> Gram | None:
+            if not self.hides:
+                return None
+            return Gram(self.problem, self.runtime, self.curvature, self.kernels)
+
+        m = self.problem.m
+        q = self.problem.q
+        if small and m * (m + 1) / 2 + 2 * m * q + q * q > SQUARES:
+            return self._gathered.get("sums")
+        return self._once("sums", ask)
+
+    def gather_provable(self) -> Reduced | None:
+        """What bounds may rest on: the equations, or small sums of squares where these suffice."""
+        known = self.gather_constraints()
+        if known is not None:
+            return known
+        sums = self.gather_sums(small=True)
+        return sums if sums is not None and sums.independent else None
+
+    def announce_schur(self) -> Summed:
+        """The agents' quadratics on ker C, eliminated: they travel with the next message."""
+        return self._once("schur", lambda: Summed(self.problem, self.runtime, self.kernels))
+
+    def announce_flats(self) -> Flats:
+        """Directions without curvature: their number travels with the next message."""
+        return self._once("flats", lambda: Flats(self.problem, self.runtime, self.kernels))
+
+    def gather_explicit(self) -> Explicit | None:
+        """The problem in x alone, where the coupled rows give z."""
+        if self.stack is not None:
+            return None
         table = self.curvature
-        with self.ledger.phase("setup"):
-            offered = {
-                "smooth": table.smooth,
-                "strongly convex": table.strongly_convex,
-                "polyhedral": table.polyhedral,
-                "quadratic": table.quadratic,
-                "prox": table.prox,
-            }
-        return frozenset(name for name, there in offered.items() if there)
+        return self._once("explicit", lambda: Explicit.of(self.problem, self.runtime, table))
+
+    def gather_compressible(self) -> int:
+        """Bytes kept where the coupled rows may be brought to the range of the A_i; 0 elsewhere."""
+        if self.stack is not None or self.runtime.averaging.hides:
+            return 0
+        table = self.curvature
+        return self._once("compressible", lambda: compressible(self.problem, self.runtime, table))
+
+    def gather_compressed(self) -> tuple[Compressed, Workspace]:
+        """The problem on that range, and what follows from it; where it is compressible."""
+
+        def ask() -> tuple[Compressed, Workspace]:
+            found = Compressed(self.problem, self.runtime, self.curvature)
+            return found, Workspace(found.problem, self.runtime)
+
+        return self._once("compressed", ask)
+
+
+def _kept(name: str, changed: Collection[str]) -> bool:
+    """Whether what is derived under a name outlives changes of right-hand sides."""
+    return KEPT.get(name, frozenset(changed)).isdisjoint(changed)
+
+
+def _offered(table: CurvatureTable) -> frozenset[str]:
+    """What the objectives offer together.
+
+    smooth, strongly convex, quadratic, polyhedral (a quadratic with bounds and kinks), prox.
+    """
+    offered = {
+        "smooth": table.smooth,
+        "strongly convex": table.strongly_convex,
+        "polyhedral": table.polyhedral,
+        "quadratic": table.quadratic,
+        "prox": table.prox,
+    }
+    return frozenset(name for name, there in offered.items() if there)
 
 
 CACHED = frozenset(k for k, v in vars(Workspace).items() if isinstance(v, cached_property))

@@ -39,7 +39,8 @@ def solvable(work: Workspace, shape: Shape = whole) -> bool:
     """Whether the agents' blocks and the common system are small; one averaging."""
     problem = work.problem
     q = work.problem.q
-    if work.reduced is None or q + problem.m + len(work.reduced.e) > COMMON:
+    reduced = work.gather_constraints()
+    if reduced is None or q + problem.m + len(reduced.e) > COMMON:
         return False
     sizes = []
     for d, form in zip(problem.d.values(), forms_of(work, shape), strict=True):

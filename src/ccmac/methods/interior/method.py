@@ -44,10 +44,10 @@ class CrossIpm(Method):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Gather bounds and supports; long rows are brought to their range first."""
-        if work.compressible:
+        if work.gather_compressible():
             return self._lifted(work, request)
-        if work.reduced is not None:
-            return self._prepared(work, work.reduced, request)
+        if (reduced := work.gather_constraints()) is not None:
+            return self._prepared(work, reduced, request)
         raise MethodRefused(
             "method cross-ipm needs equations small enough to be known to all "
             f"(m = {work.problem.m}, q = {work.problem.q}), or a squared loss of few columns; use "
@@ -93,8 +93,8 @@ class CrossIpm(Method):
 
     def _lifted(self, work: Workspace, request: Request) -> Prepared:
         """On the range of the coupled rows."""
-        lift, inner = work.compressed
-        reduced = inner.reduced
+        lift, inner = work.gather_compressed()
+        reduced = inner.gather_constraints()
         assert reduced is not None  # COLUMNS is small
         asked = replace(request, z0=lift.Q.T @ request.z0)
         prepared = self._prepared(inner, reduced, asked, Lifted, LiftedStop)

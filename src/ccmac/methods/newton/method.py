@@ -26,7 +26,7 @@ USUAL = 7  # iterations of the summed form, as counted on random problems (6 to 
 def summable(work: Workspace) -> Reduced | None:
     """The equations, where all may know them and every objective has a Hessian."""
     able = {"smooth", "strongly convex"} <= work.capabilities
-    return work.reduced if able and work.curvature.has_hessian.all() else None
+    return work.gather_constraints() if able and work.curvature.has_hessian.all() else None
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class CrossNewton(Method):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The form that fits the problem."""
-        if work.explicit is not None:
-            return self._eliminated(work, work.explicit, request)
+        if (explicit := work.gather_explicit()) is not None:
+            return self._eliminated(work, explicit, request)
         reduced = summable(work)
         if reduced is not None:
             return Prepared(

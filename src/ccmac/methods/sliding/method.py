@@ -83,8 +83,9 @@ class CrossSliding(ConvexMethod):
         """By interior points on the same sets and equations, without the objective."""
         if not self.excludes(work):
             return None
-        assert work.reduced is not None
-        found = decided(work, work.reduced, (request.x0, request.z0))
+        reduced = work.gather_constraints()
+        assert reduced is not None
+        found = decided(work, reduced, (request.x0, request.z0))
         return found if isinstance(found, Infeasibility) else None
 
     def _realized(
