@@ -204,8 +204,8 @@ def test_the_radius_asked_for() -> None:
 
 def test_a_radius_in_execution_units() -> None:
     """n copies of z / s, and x as it is."""
-    for n, s, factor in ((4, 0.5, 4.0), (4, 8.0, 1.0), (9, 2.0, 1.5)):
-        realized: Any = Fake(s=s, space=Fake(runtime=Fake(n=n)))
+    for n, q, s, factor in ((4, 3, 0.5, 4.0), (4, 1, 8.0, 1.0), (9, 2, 2.0, 1.5), (9, 0, 0.1, 1.0)):
+        realized: Any = Fake(s=s, space=Fake(runtime=Fake(n=n), q=q))
         assert execution_radius(realized, 3.0) == pytest.approx(3.0 * factor)
     assert (Goal(0.1).epsilon(-30.0), Goal(0.1).epsilon(0.5)) == (pytest.approx(3.0), 0.1)
     assert (Goal(0.1, 0.7).epsilon(9.0), Goal(0.1, 0.7).absolute, Goal(0.1).absolute) == (

@@ -167,3 +167,22 @@ def test_splitting_the_work_changes_nothing() -> None:
     assert runs[0].iterations == runs[1].iterations
     assert np.array_equal(runs[0].z, runs[1].z)
     assert runs[0].ledger.as_dict() == runs[1].ledger.as_dict()
+
+
+def test_without_shared_variables_the_schedule_takes_the_radius_as_it_is() -> None:
+    """No copies of z: nine agents need the steps that one agent with the same sum needs."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((9, 3))
+    M = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    several = ccmac.Problem([ccmac.Agent(LeastSquares(M, M @ v)) for v in x], q=0)
+    whole = LeastSquares(np.kron(np.eye(9), M), (x @ M.T).ravel())
+    radius = float(np.linalg.norm(x))
+    method = CrossContinuation(
+        schedule="certified", radius=radius, accuracy=radius**2 / 25, realization="canonical"
+    )
+    found = [
+        ccmac.solve(several, ccmac.Network.ring(9), method),
+        ccmac.solve(ccmac.Problem([ccmac.Agent(whole)], q=0), ccmac.Network.complete(1), method),
+    ]
+    assert [result.status for result in found] == ["optimal", "optimal"]
+    assert [result.ledger["gradients"] for result in found] == [11, 11]

@@ -48,12 +48,16 @@ class Goal:
 
 
 def execution_radius(realized: Realized, radius: float) -> float:
-    """A bound on ||w0 - w*|| from one on ||(x0, z0) - (x*, z*)||: n copies of z / s."""
+    """A bound on ||w0 - w*|| from one on ||(x0, z0) - (x*, z*)||: n copies of z / s, if any."""
+    if not realized.space.q:
+        return radius
     return radius * max(1.0, math.sqrt(realized.space.runtime.n) / realized.s)
 
 
 def user_distance(realized: Realized) -> float:
     """||(x, mean z)|| of an execution vector of length one at most: mean z = s sum_i z_i / n."""
+    if not realized.space.q:
+        return 1.0
     return max(1.0, realized.s / math.sqrt(realized.space.runtime.n))
 
 

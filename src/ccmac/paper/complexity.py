@@ -23,8 +23,11 @@ from ccmac.angles.measure import geometry
 from ccmac.angles.structural import Structural
 from ccmac.errors import InputError
 from ccmac.inputs import of_kind, positive
+from ccmac.linalg.chebyshev import paper_degree
 from ccmac.network import as_network
 from ccmac.paper.complexity_spectra import coupled_condition, stack_condition
+from ccmac.paper.realizations.certified import channel_intervals
+from ccmac.paper.realizations.lift_constants import LiftConstants
 from ccmac.problem import Problem
 from ccmac.runtime import InProcess
 from ccmac.workspace.curvature import CurvatureTable
@@ -211,12 +214,10 @@ def _primitive(
 
 
 def certified_lift(problem: Problem, s: Structural, chi: float) -> Lift | None:
-    """Degrees of the paper's lift with exact certificates.
+    """Degrees of the paper's lift with exact certificates, delta = 1/2.
 
-    None where a constant is unknown or a condition infinite (beyond :data:`KNOWN`).
-
-    Intervals [mu_HC/4, 37 h] and [mu_D/2, 19 d_D] (D = 0: [1/4, 9/4]), joint interval
-    [(1 - delta)/(3 chi^2), 2 (1 + delta)], delta = 1/2.
+    None where a constant is unknown or a condition infinite (beyond :data:`KNOWN`). Joint interval
+    [(1 - delta)/(3 chi^2), 2 (1 + delta)]; those of the channels are the realization's own.
     """
     if s.k_1 is None or s.k_2 is None or s.kappa_W is None:
         return None
@@ -229,18 +230,20 @@ def certified_lift(problem: Problem, s: Structural, chi: float) -> Lift | None:
         graph = 1
     else:
         graph = math.ceil(math.sqrt(s.kappa_W) / 2 * math.log(4))
-    first = _normalizer(148 * s.k_1) if coupled else _normalizer(3.0)
-    second = _normalizer(38 * s.k_2) if _present(problem, "D") else _normalizer(9.0)
+    bounds = LiftConstants(
+        h=s.h if coupled else 0.0,
+        mu_HC=(s.mu_HC or 0.0) if s.rank_HC else 0.0,
+        d_D=s.d_D if _present(problem, "D") else 0.0,
+        mu_D=s.mu_D or 0.0,
+        cross_factor=chi,
+    )
+    ends = channel_intervals(bounds)
+    first, second = (paper_degree(high / low, WHITENING) for low, high in ends)
     ratio = 2 * (1 + WHITENING) * 3 * chi * chi / (1 - WHITENING)
     outer = math.ceil(math.sqrt(ratio) - 1e-9)
     actions = (2 * first + 1 if coupled else 0) + (2 * second + 1 if problem.q else 0)
     penalty = 2 * graph if coupled else 0
     return Lift(graph, (first, second), outer, graph * 2 * outer * actions + penalty)
-
-
-def _normalizer(ratio: float) -> int:
-    """Degree N of x^{-1/2} on an interval of this ratio (Proposition poly-normalization)."""
-    return math.ceil(math.sqrt(ratio) / 2 * math.log(6 / WHITENING)) - 1
 
 
 def _mixed(numbers: Mapping[str, float | None]) -> tuple[float | None, float | None]:

@@ -81,6 +81,16 @@ def test_exact_whitening_attains_the_multi_channel_factor() -> None:
     assert realized.details["multi_channel_factor"] == pytest.approx(factor, rel=1e-8)
 
 
+@pytest.mark.parametrize("rule", ["paper", "tight"])
+def test_polynomials_do_not_change_the_multi_channel_factor(rule: str) -> None:
+    """chi_J belongs to the row spaces; the interval of the normalized stack is wider."""
+    stack, _ = example()
+    realized = stacked(Workspace(stack, alone()), rule=rule)
+    factor = geometry(stack).multi_channel_factor
+    assert realized.details["multi_channel_factor"] == pytest.approx(factor, rel=1e-8)
+    assert np.sqrt(realized.system.interval.ratio) > 1.05 * factor
+
+
 def test_one_channel_needs_one_call_pair() -> None:
     stack, solution = example(rows=(3,))
     realized = stacked(Workspace(stack, alone()))

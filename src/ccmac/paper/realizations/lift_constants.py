@@ -37,15 +37,15 @@ class LiftConstants:
     ``mu_HC`` = 0 with h > 0 marks S_HC = 0.
     """
 
-    h: float
-    mu_HC: float
-    d_D: float
-    mu_D: float
-    l_C: float
-    u_C: float
-    l_W: float
-    u_W: float
-    cross_factor: float
+    h: float = 0.0
+    mu_HC: float = 0.0
+    d_D: float = 0.0
+    mu_D: float = 0.0
+    l_C: float = 0.0
+    u_C: float = 0.0
+    l_W: float = 0.0
+    u_W: float = 0.0
+    cross_factor: float = 1.0
     source: str = "supplied"
 
 

@@ -85,6 +85,7 @@ def stacked(
     with runtime.ledger.phase("setup"):
         channels, bases = _normalized(work, rule, delta, spectra, certified)
         constants = work.curvature.at(1.0)
+    chi = factor if factor is not None else multi_channel_factor(bases)
     interval = _interval(channels, bases, factor)
     objective = ExecutionObjective(problem, space, mu=constants.mu, L=constants.L)
     return Realized(
@@ -97,7 +98,7 @@ def stacked(
         details={
             "channels": len(channels),
             "rule": rule,
-            "multi_channel_factor": factor or np.sqrt(interval.ratio),
+            "multi_channel_factor": chi,
             "degrees": [c.degree for c in channels if c.degree is not None],
         },
     )
@@ -134,6 +135,20 @@ def _normalized(
     return channels, bases
 
 
+def multi_channel_factor(bases: list[Array]) -> float:
+    """chi_{x,J} = sqrt(kappa_+(G_J)) from orthonormal rows of the channels."""
+    values = _joint_singular_values(bases)
+    return float(values[0] / values[-1])
+
+
+def _joint_singular_values(bases: list[Array]) -> Array:
+    """Positive singular values of the stacked bases: sqrt of spec^+(G_J), no angle squared."""
+    if not bases:
+        return np.ones(1)
+    values = np.linalg.svd(np.vstack(bases), compute_uv=False)
+    return np.asarray(values[values > OVERLAP])
+
+
 def _interval(
     channels: list[NormalizedChannel], bases: list[Array], factor: float | None
 ) -> Interval:
@@ -143,9 +158,7 @@ def _interval(
     if factor is not None:
         # lambda_max(G_J) <= J and lambda_max(G_J) >= 1, so lambda_min^+ >= 1/factor^2.
         return Interval(a / factor**2, b * len(channels), "supplied")
-    # Nonzero singular values of the stacked bases: sqrt of spec^+(G_J), without squaring angles.
-    values = np.linalg.svd(np.vstack(bases), compute_uv=False)
-    positive = values[values > OVERLAP] ** 2
+    positive = _joint_singular_values(bases) ** 2
     return Interval(
         a * float(positive[-1]) * (1 - DENSE_MARGIN), b * float(positive[0]) * (1 + DENSE_MARGIN)
     )
