@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ccmac.ledger import Cost
@@ -82,9 +82,8 @@ class Plan:
     """Method, realization and settings, with the prediction they were chosen by.
 
     ``iterations`` is None where nothing is predicted. ``iteration`` is the static cost of one step,
-    ``setup`` what was spent to make the plan, ``candidates`` what was considered, best first,
-    ``alternatives`` the ways to solve the problem that ``auto`` knows, cheapest first. ``reveals``
-    says what agents send parts of.
+    ``setup`` what was spent to make the plan, ``alternatives`` the ways to solve the problem that
+    ``auto`` knows, cheapest first. ``reveals`` says what agents send parts of.
     """
 
     method: str
@@ -96,7 +95,6 @@ class Plan:
     setup: Cost
     iterations: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    candidates: tuple[Any, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     reveals: str = ""
 
@@ -112,7 +110,7 @@ class Plan:
         """Who sees what of it."""
         return SEEN.get(self.averaging, "in sums")
 
-    def as_dict(self, limit: int = 12) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """For --json and the record."""
         return {
             "method": self.method,
@@ -124,7 +122,6 @@ class Plan:
             "predicted_iterations": self.iterations,
             "predicted": self.predicted,
             "settings": dict(self.settings),
-            "candidates": [_row(c) for c in self.candidates[:limit]],
             "alternatives": [a.as_dict() for a in self.alternatives],
             "reveals": {"parts_of": self.reveals, "seen": self.seen},
         }
@@ -151,8 +148,6 @@ class Plan:
         lines.append(f"reveals         {self.reveals} ({self.seen})")
         if self.alternatives:
             lines += ["", *shown_alternatives(self.alternatives)]
-        if self.candidates:
-            lines += ["", *_table(self.candidates[:8])]
         return "\n".join(lines)
 
 
@@ -203,20 +198,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(_shown(item) for item in value)
     return str(value)
-
-
-def _row(candidate: Any) -> dict[str, Any]:
-    return asdict(candidate) if is_dataclass(candidate) and not isinstance(candidate, type) else {}
-
-
-def _table(candidates: tuple[Any, ...]) -> list[str]:
-    head = f"{'normalizer':<20}{'outer':>6}{'scale':>8}{'kappa_f':>9}"
-    head += f"{'iters':>8}{'rounds':>9}{'bill':>9}"
-    rows = [head]
-    for c in candidates:
-        name = f"{c.normalizer} {c.inner}"
-        rows.append(
-            f"{name:<20}{c.outer:>6}{c.scale:>8.3g}{c.kappa_f:>9.3g}"
-            f"{c.iterations:>8.0f}{c.rounds:>9.0f}{c.bill:>9.0f}"
-        )
-    return rows

@@ -11,8 +11,7 @@ import ccmac
 from ccmac.certificates.error_bound import change_bound, distance_bound
 from ccmac.linalg.conjugate import conjugate_residuals
 from ccmac.paper.instances import random_quadratic
-from ccmac.realizations.averaged.build import averaged
-from ccmac.realizations.averaged.choices import Wanted
+from ccmac.realizations.averaged.rule import Wanted, averaged
 from ccmac.realizations.base import AffineSystem
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -60,8 +59,7 @@ def test_the_bound_solves_its_equation() -> None:
 
 def realized_system(seed: int) -> AffineSystem:
     work = Workspace(random_quadratic(seed, n=4), InProcess(ccmac.Network.ring(4)))
-    start = np.zeros(work.space.x_size), np.zeros(work.problem.q)
-    return averaged(work, Wanted(start)).system
+    return averaged(work, Wanted()).system
 
 
 @pytest.mark.parametrize("seed", range(6))

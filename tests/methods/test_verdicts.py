@@ -204,16 +204,6 @@ def test_time_limits_the_iterations_too() -> None:
     assert 1.5 <= result.seconds < 5
 
 
-def test_a_long_plan_ends_with_the_time() -> None:
-    """kappa 1e6: the plan is simulated for many iterations, longer than the limit."""
-    problem = random_quadratic(0, 4, kappa_f=1e6)
-    begun = time.perf_counter()
-    result = ccmac.solve(problem, "path", "cross-apapc", 1e-14, max_seconds=0.5)
-    assert time.perf_counter() - begun < 4
-    assert result.status == "max_iterations"
-    assert result.iterations == 0
-
-
 # -- residuals -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("method", ["cross-direct", "cross-cg", "cross-apapc", "papc", "dpmm"])
 def test_residuals_are_those_of_the_point_returned(method: str) -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from ccmac.angles.measure import geometry
 from ccmac.api import plan
 from ccmac.cli.options import (
-    WIDTH,
     AsJson,
     Chosen,
     Conditions,
@@ -39,29 +34,11 @@ PLAN_EPILOG = (
     "Rounds ten times as expensive as gradients: `ccmac plan my-problem --network ring "
     "--costs gradient=1,round=10`"
 )
-# Column of the table, its heading, its format; those that a method's candidates have are shown.
-COLUMNS = {
-    "normalizer": ("normalizer", ""),
-    "inner": ("steps", "d"),
-    "outer": ("outer", "d"),
-    "scale": ("scale", ".3g"),
-    "kappa_f": ("kappa_f", ".3g"),
-    "cross_factor": ("chi", ".3g"),
-    "iterations": ("iters", ",.0f"),
-    "gradients": ("grads", ",.0f"),
-    "rounds": ("rounds", ",.0f"),
-    "bill": ("bill", ",.0f"),
-}
 ALTERNATIVES = (
     "; ".join(f"{name}: {text}" for name, text in REGIMES.items())
     + ". averagings, rounds, MB (sent by the busiest agent) and longest (floats in a message) are "
     "those of the whole run, setup and proofs included; the number of steps is known within the "
     "factor. The first row is taken."
-)
-LEGEND = (
-    "steps: size of the normalizer; outer: degree of the Chebyshev filter over both channels; "
-    "scale: of z against the balanced one; kappa_f, chi: condition of the objective and cross "
-    "factor after scaling; bill: gradients and rounds at their prices. The first row is taken."
 )
 
 
@@ -91,12 +68,7 @@ def show_geometry(
 
 @grouped
 def show_plan(
-    problem_dir: ProblemDir,
-    *,
-    terms: Conditions,
-    chosen: Chosen,
-    rows: Annotated[int, typer.Option("--rows", help="Candidates to show.", min=1)] = 8,
-    as_json: AsJson = False,
+    problem_dir: ProblemDir, *, terms: Conditions, chosen: Chosen, as_json: AsJson = False
 ) -> None:
     """Show what a solve would do: method, settings, predicted bill and the alternatives.
 
@@ -106,39 +78,14 @@ def show_plan(
     costs = parse_costs(terms.costs)
     made = plan(problem, graph, chosen.method(), terms.tol, costs, averaging=terms.averaging)
     if as_json:
-        print_json({"network": graph.name, "tol": terms.tol, **made.as_dict(limit=rows)})
+        print_json({"network": graph.name, "tol": terms.tol, **made.as_dict()})
         return
-    print_plan(made, rows)
+    print_plan(made)
 
 
-def print_plan(made: Plan, rows: int = 8) -> None:
-    """Summary, candidates as a table, and what the columns mean."""
-    typer.echo(fitted(str(replace(made, candidates=(), alternatives=())), indent=16))
+def print_plan(made: Plan) -> None:
+    """Summary, alternatives as a table, and what the columns mean."""
+    typer.echo(fitted(str(replace(made, alternatives=())), indent=16))
     if made.alternatives:
         typer.echo("\n" + "\n".join(shown_alternatives(made.alternatives)))
         typer.echo(fitted(ALTERNATIVES, indent=0))
-    found = made.as_dict(limit=rows)["candidates"]
-    if not found:
-        return
-    Console(width=WIDTH, highlight=False).print("", _table(found))
-    if "normalizer" in found[0]:
-        typer.echo(fitted(LEGEND, indent=0))
-
-
-def _table(candidates: list[dict[str, Any]]) -> Table:
-    """Candidates, best first."""
-    known = [name for name in COLUMNS if name in candidates[0]]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in known:
-        heading, form = COLUMNS[name]
-        table.add_column(heading, justify="right" if form else "left", no_wrap=True)
-    for k, candidate in enumerate(candidates):
-        cells = [_cell(candidate, name) for name in known]
-        table.add_row(*cells, style="bold" if k == 0 else None)
-    return table
-
-
-def _cell(candidate: Mapping[str, Any], name: str) -> str:
-    value = candidate[name]
-    form = COLUMNS[name][1]
-    return "" if value is None else format(int(value) if form == "d" else value, form)

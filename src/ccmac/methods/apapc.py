@@ -176,7 +176,6 @@ def prepared(
         why,
         dict(realized.details),
         realized.predicted,
-        realized.candidates,
         found,
         judge=realized,
         horizon=horizon,

@@ -190,7 +190,6 @@ class Prepared:
     why: str
     settings: dict[str, Any] = field(default_factory=dict)
     predicted: float | None = None
-    candidates: tuple[Any, ...] = ()
     certificates: dict[str, Any] = field(default_factory=dict)
     judge: Realized | None = None
     proof: Proof | None = None

@@ -97,7 +97,6 @@ def proved(
         why,
         settings,
         None,
-        realized.candidates,
         found,
         realized,
         horizon=horizon,

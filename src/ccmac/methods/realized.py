@@ -17,8 +17,7 @@ from ccmac.methods.base import Iteration, Method, Request, S
 from ccmac.methods.options import option
 from ccmac.methods.paper import REALIZATIONS as REALIZATIONS_OF_PAPER
 from ccmac.methods.paper import imported
-from ccmac.realizations.averaged.build import averaged
-from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
+from ccmac.realizations.averaged.rule import Wanted, averaged
 from ccmac.realizations.base import Certificates, Realized, resolved
 from ccmac.workspace import Workspace
 
@@ -156,31 +155,27 @@ class RealizedMethod(Method):
             )
 
     def realize(
-        self, work: Workspace, request: Request, by_price: bool = False, /, **fixed: Any
+        self, work: Workspace, request: Request, by_multiplier: bool = False, /, **fixed: Any
     ) -> Realized:
         """The realization asked for, charged to setup; ``fixed`` adds to what is decided.
 
-        ``by_price``: the run is going to be judged by its prices.
+        ``by_multiplier``: the multiplier alone is going to prove the tolerance.
         """
         given = self.certificates or Certificates()
         if work.stack is not None and self.realization == "averaged":
             return replace(self, realization="stack").realize(work, request)
         if self.realization == "averaged":
-            plan = Fixed(
-                self.scale, self.normalizer, self.inner, self.outer, self.lanczos, self.floor
-            )
-            target = request.target if self.stand_in is None else max(request.plan_tol, 1e-12)
-            measure = request.measure if self.stand_in is None else (1.0, 1.0)
+            own = self._set("scale", "normalizer", "inner", "outer", "lanczos", "floor", "access")
             wanted = Wanted(
-                (request.x0, request.z0),
-                Aim(target, measure, request.costs, by_price),
-                replace(plan, **fixed),
-                given,
-                self.access,
-                self.stand_in,
-                request.seed,
+                **own,
+                certificates=given,
+                stand_in=self.stand_in,
+                target=request.target,
+                by_multiplier=by_multiplier,
+                costs=request.costs,
+                seed=request.seed,
             )
-            return averaged(work, wanted)
+            return averaged(work, replace(wanted, **fixed))
         realize = imported(REALIZATIONS_OF_PAPER[self.realization])
         if self.realization == "stack":
             own = self._set("rule", "delta", "spectra")
@@ -214,7 +209,8 @@ class JudgedMethod(Method):
 
         The Result reports the repaired point for which the bound holds.
         """
-        goal = Aim(request.target, request.measure, request.costs)
         given = self.certificates or Certificates()
-        wanted = Wanted((request.x0, request.z0), goal, certificates=given, seed=request.seed)
+        wanted = Wanted(
+            certificates=given, target=request.target, costs=request.costs, seed=request.seed
+        )
         return averaged(work, wanted)

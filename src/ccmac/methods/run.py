@@ -141,7 +141,6 @@ class Run:
             setup,
             prepared.predicted,
             prepared.settings,
-            prepared.candidates,
             self.alternatives and charged(self.alternatives, name, runtime, step),
             self.method.reveals,
         )

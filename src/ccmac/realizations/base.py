@@ -145,7 +145,7 @@ class Realized:
 
     ``s`` is the scale of the shared block (z = s z~); ``degree`` and ``steps`` are the outer degree
     and the step rule a method should use; ``details`` goes into the plan and the record,
-    ``predicted`` is the planned number of iterations, ``notes`` tell what was found and mended,
+    ``predicted`` is the expected number of iterations, ``notes`` say what was found and mended,
     ``block`` is what the setup knows of the coupled rows where it looked at a block of vectors.
     """
 
@@ -157,7 +157,6 @@ class Realized:
     degree: int = 1
     steps: str = "interval"
     details: dict[str, Any] = field(default_factory=dict)
-    candidates: tuple[Any, ...] = ()
     predicted: float | None = None
     notes: tuple[str, ...] = ()
     block: Images | None = None

@@ -28,8 +28,7 @@ from ccmac.methods.base import Method, Prepared, Request, State, vector
 from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES, RealizedIteration
 from ccmac.paper.comparators.tuning import TUNE, refuse_both, tuned
-from ccmac.realizations.averaged.build import averaged
-from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
+from ccmac.realizations.averaged.rule import Wanted, averaged
 from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.objective import proximal
 from ccmac.workspace import Workspace
@@ -137,11 +136,17 @@ class PrimalDualMethod(Method):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The plain averaged stack (one Lanczos run), then perhaps a race."""
+        # Without a normalizer the scale has to condition the coupled rows, too.
+        plain = self.scale is None and work.curvature.multiples is not None
         wanted = Wanted(
-            (request.x0, request.z0),
-            Aim(request.target, request.measure, request.costs),
-            Fixed(self.scale, "semi-iteration", inner=1, outer=1),
-            self.certificates or Certificates(),
+            scale=self.scale,
+            floor=0.01 if plain else None,
+            normalizer="semi-iteration",
+            inner=1,
+            outer=1,
+            certificates=self.certificates or Certificates(),
+            target=request.target,
+            costs=request.costs,
             seed=request.seed,
         )
         realized = averaged(work, wanted)

@@ -20,7 +20,7 @@ from ccmac.angles.principal import weighted_extremes
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import Chain, growth
-from ccmac.realizations.averaged.choices import Normalizer
+from ccmac.realizations.averaged.normalizers import Normalizer
 from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import Space

@@ -1,0 +1,484 @@
+"""The averaged realization of a problem: one rule for scale, normalizer and degree.
+
+Scale: z = s z~ at which both blocks of the objective have the same mean curvature; s^2 is doubled
+where the multiplier alone proves the tolerance and the coupled rows stay badly conditioned.
+Normalizer: deflation of the largest Ritz vectors of S, a third of those that blocks of vectors
+found, two thirds of those of a Lanczos run, all where the run has exhausted Range(S). Degree: 1,
+unless the interval that is left is so wide that a polynomial pays. Options of the method take
+precedence. Everything is executed and charged to ``setup``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ccmac.angles.principal import friedrichs_cosine
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.ledger import Costs
+from ccmac.linalg.blocks import dense, frobenius, has_entries, multiply
+from ccmac.linalg.chebyshev import correction_interval, minimal_degree
+from ccmac.linalg.lanczos import Krylov, lanczos
+from ccmac.linalg.nystrom import random_signs
+from ccmac.linalg.ranks import squared_range
+from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
+from ccmac.linalg.symmetric import gram_extremes
+from ccmac.linalg.tolerances import EPS, KERNEL
+from ccmac.realizations.averaged.normalizers import Deflation, Gram, Normalizer, SemiIteration
+from ccmac.realizations.averaged.system import AveragedSystem
+from ccmac.realizations.base import Certificates, Images, Interval, Realized, resolved
+from ccmac.realizations.objective import ExecutionObjective
+from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import block_mean, planned_size
+from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.curvature import CurvatureTable, ScaledCurvature
+from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.shared import SharedEquations
+
+BLOCKS = 3  # products with blocks: the vectors beyond the first third show what a deflation leaves
+LANCZOS_STEPS = 18
+SMALL = 40  # rows, or shared variables, whose whole range a Lanczos run spans
+TOP_MARGIN = 1.1  # on the largest eigenvalue left, as Ritz values show it
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How the averaged realization is to be built; what is None is left to the rule.
+
+    ``floor`` takes the scale at which B's part of S has that share of A's, for objectives whose
+    curvature says nothing. ``access`` is how the C_i and D_i may be used (``factor`` or
+    ``matvec``). ``stand_in`` balances with a strongly convex problem of that condition number in
+    place of one that is not (its constants stay true). ``target`` is the squared relative error
+    that the prediction is made for; ``by_multiplier``: the multiplier alone proves the tolerance.
+    """
+
+    scale: float | None = None
+    normalizer: str | None = None
+    inner: int | None = None
+    outer: int | None = None
+    lanczos: int | None = None
+    floor: float | None = None
+    certificates: Certificates = field(default_factory=Certificates)
+    access: str = "factor"
+    stand_in: float | None = None
+    target: float = 1e-6
+    by_multiplier: bool = False
+    costs: Costs = field(default_factory=Costs)
+    seed: int = 0
+
+
+class Normalized(NamedTuple):
+    """The coupled rows with their normalizer, on what its interval rests, and a known block."""
+
+    system: AveragedSystem
+    normalizer: Normalizer | None
+    source: str
+    block: Images | None = None
+
+
+def averaged(work: Workspace, wanted: Wanted) -> Realized:
+    """Execute the setup of the averaged realization (charged to the current phase).
+
+    Where solves come again it is done once: then only new right-hand sides are sent, with the
+    first message of the solve.
+    """
+    known = work.plans.get(wanted)
+    found = _executed(work, wanted) if known is None else _again(work, *known)
+    if work.recycles and (wanted.access == "factor" or not {"C", "D"} & work.problem.present):
+        work.plans[wanted] = found, frozenset()
+    return found
+
+
+def _again(work: Workspace, known: Realized, moved: frozenset[str]) -> Realized:
+    """A realization with other right-hand sides or linear terms; an interval widened stays so."""
+    f = known.objective
+    system = known.system
+    assert isinstance(system, AveragedSystem)
+    objective = ExecutionObjective(
+        work.problem, work.space, s=f.s, augment=f.augment, mu=f.mu, L=f.L
+    )
+    return replace(known, objective=objective, system=system.again(work, moved), notes=())
+
+
+def _executed(work: Workspace, wanted: Wanted) -> Realized:
+    """The setup itself."""
+    given = wanted.certificates
+    table = work.curvature
+    if wanted.stand_in is not None:
+        table = table.regularized(wanted.stand_in)
+    rng = np.random.default_rng(wanted.seed)
+    local, shared = _equations(work, wanted)
+    if not shared.empty:
+        shared.prepare_target()
+        if wanted.access == "matvec" and given.mu_D is not None and given.d_D is not None:
+            shared.fix((given.mu_D, given.d_D), SHARED_ERROR)
+        else:
+            _explore_shared(shared, rng)
+    system = AveragedSystem(work.space, work.coupling, local, shared)
+    found = _normalized(work, system, table, wanted, rng)
+    notes: list[str] = []
+    final = found.system
+    _fix_interval(final, found, table, given, rng, notes)
+    final.interval = resolved(work, final.interval)
+    if given.cross_factor is not None and final.interval.source == "proved":
+        final.interval = replace(final.interval, source="supplied")
+    s = final.coupling.s
+    constants = _checked(table.at(s), final.interval)
+    if wanted.stand_in is not None:
+        constants = work.curvature.at(s)
+    interval = final.interval
+    outer = wanted.outer or _degree(interval, constants)
+    return Realized(
+        "averaged",
+        work.space,
+        ExecutionObjective(work.problem, work.space, s=s, **vars(constants)),
+        final,
+        s,
+        outer,
+        "interval",
+        {
+            "scale": s,
+            "normalizer": "none" if found.normalizer is None else str(found.normalizer),
+            "outer degree": outer,
+            "kappa_f": constants.condition,
+            "interval": (interval.low, interval.high),
+            "interval source": interval.source,
+            "augmentation": constants.augment,
+        },
+        None if wanted.stand_in else _predicted(interval, outer, constants, wanted.target),
+        tuple(notes),
+        found.block,
+    )
+
+
+def _checked(constants: ScaledCurvature, interval: Interval) -> ScaledCurvature:
+    """The constants, if double precision can work with them."""
+    if not (math.isfinite(constants.condition) and interval.low > 0):
+        raise InputError(
+            "constraints: their scales, or those of the objectives, differ by more than double "
+            "precision can tell; rescale them"
+        )
+    return constants
+
+
+def _degree(interval: Interval, constants: ScaledCurvature) -> int:
+    """1, unless the interval is very wide beside the objective's condition.
+
+    One residual an iteration took the fewest rounds on most problems tried, although iterations
+    grow with the interval's ratio; the ends of a spectrum say little of what lies between.
+    """
+    excess = interval.ratio / constants.condition
+    return math.ceil(excess**0.25) if excess > 1000 else 1
+
+
+def _predicted(interval: Interval, outer: int, constants: ScaledCurvature, target: float) -> float:
+    """Iterations, 1.5 sqrt(kappa chi) ln(1/eps): within a factor of 2.5 on real data."""
+    low, high = correction_interval(interval.low, interval.high, outer)
+    accuracy = max(-0.5 * math.log(max(target, 1e-24)), 1.0)
+    return math.ceil(1.5 * math.sqrt(constants.condition * high / low) * accuracy)
+
+
+def _equations(work: Workspace, wanted: Wanted) -> tuple[LocalEquations, SharedEquations]:
+    """C and D as the access allows; what is fixed of the shared ones later stays here."""
+    if wanted.access == "factor":
+        return work.local, work.shared.copied()
+    given = wanted.certificates
+    interval = (given.l_C, given.u_C) if given.l_C and given.u_C else None
+    return (
+        LocalEquations(work.problem, work.runtime, "matvec", interval or local_interval(work)),
+        SharedEquations(work.problem, work.runtime, "matvec"),
+    )
+
+
+def local_interval(work: Workspace) -> tuple[float, float]:
+    """[l_C, u_C] from each agent's own singular values (one reduction of two scalars)."""
+    rows = []
+    for block in work.problem.blocks("C"):
+        rank, low, high = (0, 0.0, 0.0) if block is None else squared_range(dense(block))
+        rows.append([low if rank else np.inf, high])
+    values = work.runtime.gather(np.array(rows, dtype=np.float64))
+    if not np.isfinite(values[:, 0]).any():
+        return 1.0, 1.0
+    return float(values[:, 0].min()) * (1 - 1e-12), float(values[:, 1].max()) * (1 + 1e-12)
+
+
+# -- scale and normalizer --------------------------------------------------------------------------
+def _normalized(
+    work: Workspace,
+    system: AveragedSystem,
+    table: CurvatureTable,
+    wanted: Wanted,
+    rng: np.random.Generator,
+) -> Normalized:
+    """The rule of the module text, from blocks of vectors where these pay, else by Lanczos."""
+    given = wanted.certificates
+    coupling = system.coupling
+    s = table.balance()
+    right = right_hand_sides(coupling.problem).b
+    supplied = given.mu_HC is not None and given.h is not None
+    if coupling.empty:
+        return Normalized(system.at_scale(s * math.sqrt(wanted.scale or 1.0)), None, "proved")
+    if supplied:
+        s = 1.0
+    elif wanted.scale is not None:
+        s *= math.sqrt(wanted.scale)
+    elif wanted.floor is not None:
+        s = _floor_scale(work, wanted.floor) or s
+    small = coupling.m <= SMALL
+    multiples = None if supplied else table.multiples
+    size = 0
+    if multiples is not None and not small and wanted.lanczos is None:
+        size = _block_size(system, wanted.costs)
+    if multiples is not None and size:
+        return _by_blocks(system, s, multiples, size, right, wanted)
+    system = system.at_scale(s)
+    system.prepare_target(right)
+    if supplied:
+        spectrum = Interval(float(given.mu_HC or 0.0), float(given.h or 0.0), "supplied")
+        return Normalized(system, _polynomial(spectrum, wanted.inner), spectrum.source)
+    steps = wanted.lanczos or (coupling.m + 1 if small else LANCZOS_STEPS)
+    noise = rng.standard_normal(coupling.width)[None]
+    fresh = rng if small else None
+    krylov = lanczos(work.runtime, system.gram_contribution, noise, steps, rng=fresh)
+    spectrum = _spectrum(krylov, multiples, s)
+    if wanted.normalizer == "semi-iteration":
+        return Normalized(system, _polynomial(spectrum, wanted.inner), spectrum.source)
+    return Normalized(system, _deflation(krylov, spectrum, wanted.inner), spectrum.source)
+
+
+def _floor_scale(work: Workspace, floor: float) -> float | None:
+    """s at which the B_i have ``floor`` times the size of the A_i; None without both."""
+    blocks = zip(work.problem.blocks("A"), work.problem.blocks("B"), strict=True)
+    rows = np.array([[_square_norm(A), _square_norm(B)] for A, B in blocks])
+    on_x, on_z = work.runtime.total(rows)
+    return math.sqrt(floor * on_x / on_z) if min(on_x, on_z) > 0 else None
+
+
+def _square_norm(block: Any) -> float:
+    """Largest squared singular value; of operators the squared Frobenius norm."""
+    if block is None:
+        return 0.0
+    if has_entries(block):
+        return gram_extremes(block, both=False).high
+    return frobenius(block) ** 2
+
+
+def _polynomial(spectrum: Interval, steps: int | None) -> SemiIteration:
+    """Chebyshev semi-iteration, by default the least degree with spectrum in [11/15, 19/15]."""
+    steps = steps or minimal_degree(spectrum.low, spectrum.high)
+    return SemiIteration(spectrum.low, spectrum.high, steps)
+
+
+# -- from blocks of vectors, where B_i = beta_i I --------------------------------------------------
+# S(s) = S_A + s^2 f I with S_A = (1/n) sum A_i A_i' and f = (1/n) sum beta_i^2: one basis of Ritz
+# vectors of S_A serves every scale, and s^2 f is a proved lower end.
+def _block_size(system: AveragedSystem, costs: Costs) -> int:
+    """Vectors of a block, by the prices of rounds and bytes; 0 where Lanczos steps pay."""
+    m = system.coupling.m
+    if system.coupling.A.empty or not system.local.empty:
+        return 0
+    size = planned_size(system.runtime, m, costs) // 2
+    size = min(size, 2**25 // (m * BLOCKS))  # floats of the basis
+    return size if size >= 8 else 0
+
+
+def _by_blocks(
+    system: AveragedSystem, s: float, multiples: Array, size: int, right: Array, wanted: Wanted
+) -> Normalized:
+    """Also fixes the target of the system. Cost: BLOCKS averagings, 2 A a vector."""
+    coupling = system.coupling
+    runtime = system.runtime
+    trace = runtime.ride(_squares(coupling.A.blocks))
+
+    def images(W: Array, more: Array | None = None) -> tuple[Array, Array]:
+        runtime.ledger.charge_cost(2 * W.shape[1] * coupling.A.cost)
+        return block_mean(runtime, _gram(coupling.A.blocks, coupling.m), W, more)
+
+    first = random_signs(coupling.m, size, wanted.seed)
+    found, system.target = images(first, right)
+    squares, unknown = trace.value
+    total = math.inf if unknown else float(squares) / runtime.n * (1 + 100 * EPS)
+    span = ritz_blocks(lambda W: images(W)[0], found / np.linalg.norm(found), BLOCKS, total)
+    floor = float(np.mean(multiples**2))
+    normalizer = _left_by_blocks(span, s, floor, wanted)
+    fixed = wanted.scale is not None or wanted.floor is not None
+    low, high = normalizer.spread
+    if wanted.by_multiplier and not fixed and high > 2 * low:
+        s *= math.sqrt(2.0)
+        normalizer = _left_by_blocks(span, s, floor, wanted)
+    block = Images(span.blocks[0], span.images[0])
+    return Normalized(system.at_scale(s), normalizer, "proved", block)
+
+
+def _left_by_blocks(span: RitzBlocks, s: float, floor: float, wanted: Wanted) -> Normalizer:
+    """Deflation at scale s, or a polynomial where that is asked for; no communication."""
+    shift = s * s * floor
+    if wanted.normalizer == "semi-iteration":
+        high = TOP_MARGIN * (float(span.values[0]) + shift)
+        return _polynomial(Interval(shift, high), wanted.inner)
+    most = span.size if span.exhausted else span.size - 1
+    third = max(span.size // BLOCKS, 1)
+    r = min(wanted.inner or (span.size if span.exhausted else third), most)
+    basis, images = span.pairs(r)
+    images += shift * basis
+    inverse = np.diag(1.0 / (span.values[:r] + shift))
+    top = span.left_top(r) + shift + span.shifted_excess(r, shift)
+    return Deflation(basis, images, inverse, shift, max(top, shift))
+
+
+def _squares(blocks: list[Any]) -> Array:
+    """An agent's sum of squared entries, and 1 where its block has none to look at."""
+    rows = []
+    for block in blocks:
+        known = block is None or has_entries(block)
+        entries = np.zeros(0) if block is None or not known else getattr(block, "data", block)
+        rows.append([float(np.sum(np.square(np.asarray(entries)))), float(not known)])
+    return np.array(rows)
+
+
+def _gram(blocks: list[Any], m: int) -> Gram:
+    """W -> A_i A_i'W, agent by agent."""
+
+    def own(W: Array) -> Array:
+        rows = np.zeros((len(blocks), m, W.shape[1]))
+        for k, block in enumerate(blocks):
+            if block is not None and has_entries(block):
+                rows[k] = block @ (block.T @ W)
+            elif block is not None:
+                images = [multiply(block, multiply(block, w, adjoint=True)) for w in W.T]
+                rows[k] = np.stack(images, axis=1)
+        return rows
+
+    return own
+
+
+# -- from Lanczos vectors --------------------------------------------------------------------------
+def _spectrum(krylov: Krylov, multiples: Array | None, s: float) -> Interval:
+    """Interval of S: exact where the Krylov space is exhausted, else with margins."""
+    values = np.linalg.eigvalsh(krylov.tridiagonal()) if krylov.steps else np.zeros(1)
+    positive = values[values > KERNEL * values.max(initial=0.0)]
+    if not positive.size:
+        return Interval(1.0, 1.0)
+    exhausted = krylov.exhausted
+    high = float(positive.max()) * (1 + 1e-9 if exhausted else TOP_MARGIN)
+    if multiples is not None:
+        low = s * s * float(np.mean(multiples**2))
+        return Interval(low, max(high, low))
+    low = float(positive.min()) * (1 - 1e-9 if exhausted else 0.5)
+    return Interval(low, high, "exhausted" if exhausted else "estimated")
+
+
+def _deflation(krylov: Krylov, spectrum: Interval, wanted: int | None) -> Normalizer:
+    """All of an exhausted Krylov space, else the first two thirds of its vectors; no messages.
+
+    The steps beyond the deflated vectors show what is left of the top. Where the space is exhausted
+    but does not span Range(S), repeated eigenvalues may be left, within the spectrum.
+    """
+    k = krylov.steps
+    if k == 0:
+        return _polynomial(spectrum, 1)
+    T = krylov.tridiagonal()
+    if krylov.exhausted:
+        values, vectors = np.linalg.eigh(T)
+        keep = values > KERNEL * values[-1]
+        rotate = np.ascontiguousarray(vectors[:, keep].T)
+        inverse = np.diag(1.0 / values[keep])
+        low, high = (1.0, 1.0) if krylov.complete else (spectrum.low, spectrum.high)
+        images = rotate @ krylov.images(k)
+        return Deflation(rotate @ krylov.basis, images, inverse, low, high)
+    r = min(wanted or max(2 * k // 3, 1), k)
+    rest = T - T[:, :r] @ np.linalg.solve(T[:r, :r], T[:r])
+    top = TOP_MARGIN * float(np.linalg.eigvalsh((rest + rest.T) / 2)[-1])
+    inverse = np.asarray(np.linalg.inv(T[:r, :r]))
+    basis = krylov.basis[:r].copy()  # lets the other vectors go
+    return Deflation(basis, krylov.images(r), inverse, spectrum.low, max(top, spectrum.low))
+
+
+# -- intervals -------------------------------------------------------------------------------------
+SHARED_ERROR = 0.2  # of the polynomial in S_D
+
+
+def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
+    """Lanczos on S_D: its whole range when q is small, else its interval with margins."""
+    runtime = shared.runtime
+    q = shared.q
+    small = q <= SMALL
+    seed = rng.standard_normal((1, q))
+    steps = q + 1 if small else LANCZOS_STEPS
+    start = runtime.average(shared.gram_contribution(seed))
+    krylov = lanczos(runtime, shared.gram_contribution, start, steps, rng=rng if small else None)
+    if krylov.complete and krylov.steps:
+        shared.fix_span(krylov)
+        return
+    values = np.linalg.eigvalsh(krylov.tridiagonal()) if krylov.steps else np.ones(1)
+    positive = values[values > KERNEL * values[-1]]
+    margins = (1 - 1e-9, 1 + 1e-9) if krylov.exhausted else (0.5, 1.1)
+    shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), SHARED_ERROR)
+
+
+def _fix_interval(
+    system: AveragedSystem,
+    found: Normalized,
+    table: CurvatureTable,
+    given: Certificates,
+    rng: np.random.Generator,
+    notes: list[str],
+) -> None:
+    """The interval of the normal operator: by the cosine of its channels, else by Lanczos."""
+    source = found.source
+    if source == "proved" and not system.shared.empty:
+        source = "exhausted"  # as that of D was
+    cosine = structural_cosine(system, table.multiples)
+    if given.cross_factor is not None:
+        system.finish(found.normalizer, friedrichs_cosine(given.cross_factor), source, True)
+        return
+    system.finish(found.normalizer, cosine or 0.0, source, cosine is None)
+    if cosine is None and not system.empty:
+        system.interval = _joint_interval(system, rng, notes, small=table.size <= 4000)
+
+
+def structural_cosine(system: AveragedSystem, multiples: Array | None) -> float | None:
+    """A bound on c_F that needs no spectrum; None where there is none.
+
+    0 when B or the consensus is absent; sqrt(sum (beta_i - mean)^2 / sum beta_i^2) where
+    B_i = beta_i I and D = 0 (A A' only helps).
+    """
+    if system.coupling.B.empty or system.coupling.empty:
+        return 0.0
+    if not system.shared.empty:
+        return None
+    if system.runtime.n == 1:
+        return 0.0
+    if multiples is None:
+        return None
+    spread = np.sum((multiples - multiples.mean()) ** 2)
+    return float(np.sqrt(spread / np.sum(multiples**2)))
+
+
+def _joint_interval(
+    system: AveragedSystem, rng: np.random.Generator, notes: list[str], *, small: bool
+) -> Interval:
+    """Positive spectrum of G by Lanczos on execution vectors, started in its range.
+
+    A normalizer built on a wrong interval shows here (G beyond its ceiling, or not positive): it is
+    widened until it does not.
+    """
+    seed = int(rng.integers(2**31))
+    steps, keep = (3 * SMALL, 10**6) if small else (LANCZOS_STEPS, 2)
+    for _ in range(12):
+        low, high, exhausted = system.extremes(seed, steps, keep)
+        ceiling = system.interval.high
+        if low > 0 and high <= 1.01 * ceiling:
+            if exhausted:
+                return Interval(low * (1 - 1e-6), max(high * (1 + 1e-6), low), "exhausted")
+            return Interval(0.5 * low, ceiling, "estimated")
+        notes.append(
+            f"the certified interval of S was too narrow (normal operator in [{low:.3g}, "
+            f"{high:.3g}] instead of below {ceiling:.3g}); widened"
+        )
+        system.widen()
+    return system.interval
