@@ -56,8 +56,8 @@ LAST ?= 300
 interior: $(VENV)/.installed-test
 	PYTHONPATH=tests $(BIN)/python tests/methods/interior/sweep.py $(FIRST) $(LAST)
 
-# Damaged files and command lines in workers with limits: make fuzz COUNT=10000 SEED=0
-fuzz: COUNT = 10000
+# Damaged files and command lines in workers with limits: make fuzz COUNT=3000 SEED=0
+fuzz: COUNT = 3000
 fuzz: SEED = 0
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python tests/fuzz/sweep.py --count $(COUNT) --first $(SEED) --jobs $(WORKERS)
@@ -69,9 +69,9 @@ test-floor: $(VENV)/.installed-test
 test-floor-short: $(VENV)/.installed-test
 	$(BIN)/python tests/floor.py --short
 
-# Kills, stops and a full disk at random moments: make soak SECONDS=600 PARTS="kill stop"
+# Kills and stops at random moments: make soak SECONDS=600 PARTS="kill stop"
 SECONDS ?= 900
-PARTS ?= kill stop full refuse mpi owners suites
+PARTS ?= kill stop mpi owners suites
 
 soak: $(VENV)/.installed-test
 	$(BIN)/python tests/soak.py --parts $(PARTS) --seconds $(SECONDS)
