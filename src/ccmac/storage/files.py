@@ -90,12 +90,12 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: str | None = None
     refusal comes before the block runs. If the block raises, ``path`` is untouched.
     """
     target = Path(path)
-    _check_free(target, replace)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
+        _check_free(target, replace)
         temporary.mkdir(parents=True)
-    except FileExistsError:
-        raise InputError(f"{target}: a parent of it is a file; choose another place") from None
+    except OSError as error:
+        raise InputError(f"{target}: {error.strerror}; choose another place") from None
     try:
         yield temporary
         _check_free(target, replace)

@@ -1,15 +1,13 @@
-"""YAML from anybody: plain data within limits, each value with its line.
+"""YAML as plain data, each value with its line.
 
 Only mappings with text keys, lists, texts, numbers, truth values and null are read; a date is a
-text, and a tag that would build anything else is refused. Nothing unfolds: an alias counts with
-all that it stands for, an alias inside its own anchor is refused, and depth, entries, keys and
-digits have limits. Every refusal is one InputError that names the line.
+text, and a tag that would build anything else is refused. Depth and entries have limits. Every
+refusal is one InputError that names the line.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
@@ -23,8 +21,6 @@ T = TypeVar("T")
 ENTRIES = 100_000
 """Most values of a document, aliases counted with what they stand for."""
 DEPTH = 30
-# The parser compares every %TAG with all before it.
-DIRECTIVE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])\ufeff?%")
 CORE = "tag:yaml.org,2002:"
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -120,29 +116,20 @@ class Located:
 
 def parse(text: str, file: str, *, entries: int = ENTRIES) -> Located:
     """The document of ``text`` as located values, at most ``entries`` of them."""
-    if found := DIRECTIVE.search(text):
-        line = text.count("\n", 0, found.end()) + 1
-        raise InputError(f"{file}, line {line}: not YAML that is read here: it begins with %")
     try:
-        loader = LOADER(text)
-        try:
-            return _Builder(loader, file, entries).document()
-        finally:
-            loader.dispose()
+        return _Builder(LOADER(text), file, entries).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         raise InputError(f"{file}, line {line}: not YAML: {cut(str(error.problem))}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+    except yaml.YAMLError as error:
         reason = (str(error).splitlines() or ["unreadable"])[0]
         raise InputError(f"{file}, line 1: not YAML: {cut(reason)}") from None
 
 
 @dataclass
 class _Builder:
-    """Values from the events of the parser, which are flat: nothing here follows an alias."""
+    """Values from the events of the parser, which are flat: depth is limited before it hurts."""
 
     loader: Any
     file: str
@@ -155,53 +142,54 @@ class _Builder:
         if self.loader.check_event(yaml.StreamEndEvent):
             raise InputError(f"{self.file}, line 1: the file is empty")
         self.loader.get_event()  # the document
-        found = self.value("", 0)
+        found = self.value("", 0, 0)
         self.loader.get_event()
         if not self.loader.check_event(yaml.StreamEndEvent):
             line = self.loader.peek_event().start_mark.line + 1
             raise InputError(f"{self.file}, line {line}: not YAML: a second document; give one")
         return found
 
-    def value(self, path: str, depth: int, line: int = 0) -> Located:
+    def value(self, path: str, depth: int, line: int) -> Located:
         """The next value; its ``line`` is that of its key, where it has one."""
         event = self.loader.get_event()
         here = Located(None, line or event.start_mark.line + 1, self.file, path)
-        self.read += 1
-        if self.read > self.limit:
-            here.fail(f"the file has more than {self.limit:,} entries")
         if depth > DEPTH:
             here.fail(f"is nested more than {DEPTH} deep")
+        before = self.read
+        self.read += 1
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self.anchors:
-                name = shown(event.anchor)
-                here.fail(f"the alias {name} is unknown here, or lies inside its own anchor")
-            target = self.anchors[event.anchor]
-            return Located(target.value, here.line, self.file, path, target.size)
-        if isinstance(event, yaml.ScalarEvent):
+                here.fail(f"the alias {shown(event.anchor)} is unknown here")
+            here.value = self.anchors[event.anchor].value
+            self.read += self.anchors[event.anchor].size
+        elif isinstance(event, yaml.ScalarEvent):
             here.value = self.scalar(event, here)
+        elif isinstance(event, yaml.MappingStartEvent):
+            here.value = self.entries(path, depth)
         else:
-            mapping = isinstance(event, yaml.MappingStartEvent)
-            self.check_tag(event, here, "map" if mapping else "seq")
-            content = self.entries(path, depth) if mapping else self.items(path, depth)
-            inner = content.values() if isinstance(content, dict) else content
-            here.value, here.size = content, 1 + sum(entry.size for entry in inner)
-            if here.size > self.limit:
-                here.fail(f"its aliases stand for more than {self.limit:,} entries")
-        if event.anchor is not None:
+            here.value = self.items(path, depth)
+        here.size = self.read - before
+        if self.read > self.limit:
+            here.fail("the file has too many entries, those that aliases stand for included")
+        if getattr(event, "tag", None) and event.implicit in (False, (False, False)):
+            kind = event.tag.removeprefix(CORE)
+            if kind not in ("!", "map", "seq", *PLAIN):
+                here.fail(f"not YAML: the tag {cut(event.tag)!r} is not plain data; leave it out")
+        if getattr(event, "anchor", None) is not None:
             self.anchors[event.anchor] = here
         return here
 
     def items(self, path: str, depth: int) -> list[Located]:
         found: list[Located] = []
         while not self.loader.check_event(yaml.SequenceEndEvent):
-            found.append(self.value(f"{path}[{len(found)}]", depth + 1))
+            found.append(self.value(f"{path}[{len(found)}]", depth + 1, 0))
         self.loader.get_event()
         return found
 
     def entries(self, path: str, depth: int) -> dict[str, Located]:
         found: dict[str, Located] = {}
         while not self.loader.check_event(yaml.MappingEndEvent):
-            key = self.value(path, depth + 1)
+            key = self.value(path, depth + 1, 0)
             name = key.value
             if not isinstance(name, str) or len(name) > SHOWN:
                 key.fail(f"a key must be a short text, got {_kind(name)}")
@@ -212,34 +200,23 @@ class _Builder:
         self.loader.get_event()
         return found
 
-    def check_tag(self, event: Any, here: Located, kind: str) -> None:
-        if event.tag not in (None, "!", CORE + kind):
-            here.fail(f"not YAML: the tag {cut(event.tag)!r} is not plain data; leave it out")
-
     def scalar(self, event: Any, here: Located) -> Any:
         tag = event.tag
         if tag is None or tag == "!":
             tag = self.loader.resolve(yaml.ScalarNode, event.value, event.implicit)
-            if tag in (CORE + "timestamp", CORE + "merge", CORE + "value"):
-                tag = CORE + "str"
         kind = tag.removeprefix(CORE)
-        read = READERS.get(kind)
-        if read is None:
-            self.check_tag(event, here, "str")
+        if kind not in ("int", "float", "bool", "null"):  # dates are texts
+            return event.value
         try:
-            if len(event.value) > {"int": DIGITS, "float": 10 * DIGITS}.get(kind, math.inf):
+            if len(event.value) > DIGITS and kind == "int":
                 raise ValueError
-            return read(self.loader, yaml.ScalarNode(tag, event.value)) if read else event.value
+            read = getattr(self.loader, f"construct_yaml_{kind}")
+            return read(yaml.ScalarNode(tag, event.value))
         except (ValueError, KeyError, IndexError, OverflowError):
             here.fail(f"{shown(event.value)} is not a number that can be read")
 
 
-READERS: dict[str, Callable[[Any, yaml.ScalarNode], Any]] = {
-    "int": LOADER.construct_yaml_int,
-    "float": LOADER.construct_yaml_float,
-    "bool": LOADER.construct_yaml_bool,
-    "null": LOADER.construct_yaml_null,
-}
+PLAIN = ("int", "float", "bool", "null", "str", "timestamp")
 
 
 def _kind(value: Any) -> str:

@@ -146,7 +146,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
         ("  - ring", "  - erdos_renyi:nan", "give erdos_renyi:PROBABILITY:SEED"),
         ("cross-apapc", "x" * 5000, "is unknown"),
         ("partition_seeds: [0, 1, 2]", f"partition_seeds: {list(range(5000))}", "90,000 runs"),
-        ("methods:", "methods: &m\n  - *m", "inside its own anchor"),
+        ("methods:", "methods: &m\n  - *m", "is unknown here"),
         ("title", "titel", "did you mean 'title'?"),
     ],
 )
