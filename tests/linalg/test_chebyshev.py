@@ -13,23 +13,25 @@ from numpy.typing import NDArray
 
 from ccmac.linalg.chebyshev import (
     chebyshev_correction,
-    clenshaw,
     correction_interval,
     first_kind_filter,
-    graph_filter,
-    graph_filter_degree,
     growth,
-    inverse_root,
-    inverse_root_interval,
     minimal_degree,
     outer_degree,
-    paper_degree,
     second_kind_filter,
     semi_iteration,
     smallest_degree,
-    tight_degree,
 )
 from ccmac.network import Network
+from ccmac.paper.polynomials import (
+    clenshaw,
+    graph_filter,
+    graph_filter_degree,
+    inverse_root,
+    inverse_root_interval,
+    paper_degree,
+    tight_degree,
+)
 
 Array = NDArray[np.float64]
 RATIOS = (1.0, 1.0 + 1e-9, 1.5, 4.0, 30.0, 1e3, 1e4, 1e5)

@@ -23,7 +23,6 @@ from typing import Protocol
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.tolerances import STAGNATION
 from ccmac.runtime.space import Space
 
 
@@ -87,7 +86,7 @@ def conjugate_residuals(
         n, price_n = system.residual(w)
         vv, gamma, delta = (float(s) for s in scalars.value)
         # Rounding alone makes the norm grow or the form negative: nothing more is to be had.
-        if not (0 < vv <= least * (1 + STAGNATION) and gamma > 0 and delta > 0):
+        if not (0 < vv <= least * (1 + 1e-9) and gamma > 0 and delta > 0):
             break
         least = vv
         if vv >= trusted**2:

@@ -14,15 +14,15 @@ with E = B L' - S W and L L' >= W'S W,
 of the core by nu I, nu above the rounding, makes F = L L' - W'S W >= 0. Hence
 S + c I >= (1 - e/sqrt c) M.
 Further vectors P with their images extend L by rows P'B: B_new = (S P - B B'P) L_new^{-T}.
-Solves with large tame M multiply by a B in single precision: it is as good a preconditioner at half
-the memory traffic, and no bound rests on it. No communication: who computes Y pays.
+No communication: who computes Y pays.
 Cost: 4 m r^2 operations once (4 m r k for k more vectors), 4 m r a solve.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,6 @@ from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
 
 SHIFT = 1e-9  # nu over the mean of the core's diagonal, at the least
-TAME = 1e5  # ||B||^2 / c up to which single precision leaves two digits of M^{-1} v at the worst
-LARGE = 2**18  # entries of B from which memory limits a product
 
 
 def random_signs(m: int, r: int, seed: int) -> Array:
@@ -48,64 +46,22 @@ def random_signs(m: int, r: int, seed: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """B = [B_1 B_2 ...], each block as it came; ``length`` = ||B||_F. Growing copies nothing."""
-
-    parts: tuple[Array, ...] = ()
-    length: float = 0.0
-
-    @property
-    def count(self) -> int:
-        """Of columns."""
-        return sum(part.shape[1] for part in self.parts)
-
-    @property
-    def size(self) -> int:
-        """Of entries."""
-        return sum(part.size for part in self.parts)
-
-    def plus(self, more: Array) -> Columns:
-        """[B more]."""
-        return Columns((*self.parts, more), math.hypot(self.length, _size(more)))
-
-    def single(self, scale: float) -> Columns:
-        """B / scale, in single precision."""
-        return Columns(
-            tuple(
-                np.divide(part, scale, dtype=np.float32, casting="same_kind") for part in self.parts
-            ),
-            self.length / scale,
-        )
-
-    def along(self, V: Array) -> Array:
-        """V'B of a vector, or of columns."""
-        return np.concatenate([V.T @ part for part in self.parts], axis=-1)
-
-    def times(self, Y: Array) -> Array:
-        """B Y of a vector, or of columns."""
-        cuts = np.cumsum([part.shape[1] for part in self.parts])[:-1]
-        first, *others = (
-            part @ piece for part, piece in zip(self.parts, np.split(Y, cuts), strict=True)
-        )
-        for image in others:
-            first += image
-        return np.asarray(first)
-
-
-@dataclass(frozen=True)
 class Nystrom:
-    """B and B'B; ``off`` >= ||E||, ``floor`` <= the least eigenvalue of F, ``length`` = ||L||_F.
+    """B with B B' <= S; ``off`` >= ||E||, ``floor`` <= F's least eigenvalue, ``length`` = ||L||_F.
 
     ``noise``: images are known with ||Y - S W|| <= noise ||W||_F (infinite: nothing is known).
     """
 
-    B: Columns
-    inner: Array
+    B: Array
     noise: float
     off: float = 0.0
     floor: float = math.inf
     length: float = 0.0
-    _shifted: dict[float, Shifted] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def inner(self) -> Array:
+        """B'B."""
+        return np.asarray(self.B.T @ self.B)
 
     @property
     def e(self) -> float:
@@ -113,66 +69,49 @@ class Nystrom:
         return self.off / math.sqrt(self.floor)
 
     @classmethod
-    def nothing(cls, noise: float = math.inf) -> Nystrom:
+    def nothing(cls, m: int, noise: float = math.inf) -> Nystrom:
         """No vectors: B B' = 0."""
-        return cls(Columns(), np.zeros((0, 0)), noise)
+        return cls(np.zeros((m, 0)), noise)
 
     @classmethod
     def of(cls, W: Array, Y: Array, noise: float = math.inf) -> Nystrom:
         """From test vectors and their images."""
-        return cls.nothing(noise).grown(W, Y)
+        return cls.nothing(len(W), noise).grown(W, Y)
 
     def grown(self, P: Array, Y: Array) -> Nystrom:
         """With further vectors and their images."""
         if not P.shape[1]:
             return self
         m, k = P.shape
-        r = self.B.count + k
-        core = P.T @ Y
+        r = self.B.shape[1] + k
         size_P = _size(P)
         size_Y = _size(Y)
-        size_B = self.B.length
+        size_B = _size(self.B)
         off = self.noise * size_P
         rounding = 2 * EPS * (m + r) * size_P * (size_Y + size_P * size_B**2) + size_P * off
+        core = P.T @ Y
         nu = SHIFT * float(np.trace(core)) / k
-        # P'B, the new rows of L, differ from P'S W L^{-T}: what F has beside its diagonal blocks.
-        beside = size_P * (self.off + 2 * EPS * m * size_B * self.length)
+        # P'B, the new rows of L, differ from P'S W L^{-T}: what F has outside its diagonal blocks.
+        mixed = size_P * (self.off + 2 * EPS * m * size_B * self.length)
         if math.isfinite(rounding):
-            nu = max(nu, 4 * (rounding + beside * (beside / self.floor)))
-        rest = 0.5 * (core + core.T)
-        left = Y
-        size_L = 0.0
-        if r > k:
-            rows = self.B.along(P)
-            rest = rest - rows @ rows.T
-            left = Y - self.B.times(rows.T)
-            size_L = _size(rows)
+            nu = max(nu, 4 * (rounding + mixed * (mixed / self.floor)))
+        rows = P.T @ self.B
+        rest = 0.5 * (core + core.T) - rows @ rows.T
         rest[np.diag_indices_from(rest)] += nu
         L = np.linalg.cholesky(rest)
-        B = scipy.linalg.solve_triangular(L, left.T, lower=True, check_finite=False).T
-        size_L = math.hypot(size_L, _size(L))
-        both = self.B.plus(B)
-        off += 2 * EPS * r * both.length * size_L
-        inner = B.T @ B
-        if r > k:
-            mixed = self.B.along(B)
-            inner = np.block([[self.inner, mixed.T], [mixed, inner]])
-        turn = 1 + beside / self.floor
+        left = Y - self.B @ rows.T
+        more = scipy.linalg.solve_triangular(L, left.T, lower=True, check_finite=False).T
+        size_L = math.hypot(_size(rows), _size(L))
+        B = np.hstack([self.B, more])
+        off += 2 * EPS * r * _size(B) * size_L
+        turn = 1 + mixed / self.floor
         floor = min(self.floor, 0.5 * nu) / turn / turn
-        return Nystrom(
-            both,
-            inner,
-            self.noise,
-            math.hypot(self.off, off),
-            floor,
-            math.hypot(self.length, size_L),
-        )
+        length = math.hypot(self.length, size_L)
+        return Nystrom(B, self.noise, math.hypot(self.off, off), floor, length)
 
     def plus(self, c: float) -> Shifted:
         """M = B B' + c I."""
-        if c not in self._shifted:
-            self._shifted[c] = Shifted(self.B, self.inner, c, self.e)
-        return self._shifted[c]
+        return Shifted(self.B, self.inner, c, self.e)
 
 
 class Shifted:
@@ -181,33 +120,24 @@ class Shifted:
     ``share``: S + c I >= share M is proved (0 where nothing is).
     """
 
-    def __init__(self, B: Columns, inner: Array, c: float, e: float) -> None:
+    def __init__(self, B: Array, inner: Array, c: float, e: float) -> None:
         self.B = B
         self.c = c
         self.share = max(1.0 - e / math.sqrt(c), 0.0)
-        self._factor: Any = None
-        self._single: Columns | None = None
-        if B.count:
-            # Rounding may leave B'B with eigenvalues below zero, by so much. Any y will do.
-            least = 4 * EPS * len(inner) * float(np.trace(inner))
-            self._factor = scipy.linalg.cho_factor(inner + max(c, least) * np.eye(len(inner)))
-            if B.size >= LARGE and B.length**2 <= TAME * c:
-                self._single = B.single(math.sqrt(c))
+        # Rounding may leave B'B with eigenvalues below zero, by so much. Any y will do.
+        least = 4 * EPS * len(inner) * float(np.trace(inner))
+        shifted = inner + max(c, least) * np.eye(len(inner))
+        self._factor = scipy.linalg.cho_factor(shifted) if len(inner) else None
 
     def _inside(self, v: Array) -> Array:
         """y that minimises ||v - B y||^2 / c + ||y||^2."""
-        return np.asarray(scipy.linalg.cho_solve(self._factor, self.B.along(v), check_finite=False))
+        if self._factor is None:
+            return np.zeros(0)
+        return np.asarray(scipy.linalg.cho_solve(self._factor, self.B.T @ v, check_finite=False))
 
     def solve(self, v: Array) -> Array:
         """M^{-1} v."""
-        if self._factor is None:
-            return v / self.c
-        if self._single is not None and 0 < (size := _size(v)) < math.inf:
-            along = self._single.along((v / size).astype(np.float32)).astype(np.float64)
-            inside = self.c * scipy.linalg.cho_solve(self._factor, along, check_finite=False)
-            image = self._single.times(inside.astype(np.float32)).astype(np.float64)
-            return np.asarray((v - size * image) / self.c)
-        return np.asarray((v - self.B.times(self._inside(v))) / self.c)
+        return np.asarray((v - self.B @ self._inside(v)) / self.c)
 
     def norm(self, v: Array, noise: float = 0.0) -> float:
         """A bound on (u'M^{-1}u)^{1/2} for every u within ``noise`` of v, rounding included.
@@ -216,12 +146,9 @@ class Shifted:
         """
         size = _size(v)
         plain = (size * (1 + EPS * len(v)) + noise) / math.sqrt(self.c)
-        if self._factor is None:
-            return plain
         y = self._inside(v)
-        rest = _size(v - self.B.times(y))
         inside = _size(y)
-        rest += EPS * (self.B.count + 2) * (size + self.B.length * inside)
+        rest = _size(v - self.B @ y) + EPS * (len(y) + 2) * (size + _size(self.B) * inside)
         found = math.hypot(rest / math.sqrt(self.c), inside) * (1 + EPS * len(v))
         return min(plain, found + noise / math.sqrt(self.c))
 

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK
+from ccmac.linalg.tolerances import EPS, RANK
 
 
 def rank_cut(shape: tuple[int, ...]) -> float:
@@ -105,7 +105,8 @@ class RowSpace:
         unit = self.inverse_lengths * right
         zero_row = self.inverse_lengths == 0
         gap = np.where(zero_row, right, unit - self.left @ (self.left.T @ unit))
-        if np.linalg.norm(gap) <= CONSISTENCY * max(1.0, float(np.linalg.norm(unit))):
+        # A direction kept at the cut carries errors of eps / RANK = 2e-4, but moves rows by eps.
+        if np.linalg.norm(gap) <= 1e-9 * max(1.0, float(np.linalg.norm(unit))):
             return 0.0
         return float(np.linalg.norm(gap / np.where(zero_row, 1.0, self.inverse_lengths)))
 

@@ -20,10 +20,11 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.tolerances import EPS, EXTREME_MARGIN, EXTREME_ZERO
+from ccmac.linalg.tolerances import EPS
 
 DENSE_LIMIT = 1500
 RESTARTS = 300
+EXTREME_MARGIN = 1e-6  # of ends from ARPACK, which come from inside: half the digits are kept
 
 
 class Extremes(NamedTuple):
@@ -37,7 +38,7 @@ class Extremes(NamedTuple):
         """(L, mu): a smallest eigenvalue that is roundoff beside the largest counts as zero."""
         slack = 0.0 if self.exact else EXTREME_MARGIN * self.high
         low = self.low - slack
-        return self.high + slack, low if low > EXTREME_ZERO * self.high else 0.0
+        return self.high + slack, low if low > 1e-13 * self.high else 0.0
 
 
 EMPTY = Extremes(math.inf, 0.0)

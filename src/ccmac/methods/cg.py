@@ -215,7 +215,7 @@ class CrossCg(JudgedMethod):
             stopping,
             "eliminated",
             "quadratic, and z follows from the coupled price",
-            {"sketch": M.B.count},
+            {"sketch": M.B.shape[1]},
             certificates={"lower_end": parts.c, "sketch_share": M.share},
             proves=True,
         )

@@ -14,13 +14,13 @@ from ccmac.linalg.blocks import entries
 from ccmac.linalg.extended import Long, product
 from ccmac.linalg.symmetric import (
     DENSE_LIMIT,
+    EXTREME_MARGIN,
     Extremes,
     FactorCache,
     diagonal_matrix,
     eigenvalue_extremes,
     factorized,
 )
-from ccmac.linalg.tolerances import EXTREME_MARGIN
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.piecewise import Pieces

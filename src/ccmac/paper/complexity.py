@@ -23,9 +23,9 @@ from ccmac.angles.measure import geometry
 from ccmac.angles.structural import Structural
 from ccmac.errors import InputError
 from ccmac.inputs import of_kind, positive
-from ccmac.linalg.chebyshev import paper_degree
 from ccmac.network import as_network
 from ccmac.paper.complexity_spectra import coupled_condition, stack_condition
+from ccmac.paper.polynomials import paper_degree
 from ccmac.paper.realizations.certified import channel_intervals
 from ccmac.paper.realizations.lift_constants import LiftConstants
 from ccmac.problem import Problem

@@ -193,7 +193,7 @@ class Eliminated:
         """
         found = self._sketches.get((size, seed))
         if found is None:
-            found = Nystrom.nothing(self.noise + 8 * EPS * self.c)  # of S p - c p
+            found = Nystrom.nothing(self.m, self.noise + 8 * EPS * self.c)  # of S p - c p
             if size:
                 W = random_signs(self.m, size, seed)
                 found = found.grown(W, self._images_of(W))
@@ -206,7 +206,7 @@ class Eliminated:
             found = found if full else more
             self._kept.clear()
         self._sketches = {(size, seed): found}
-        self._room = 0 if full or not self.recycles else min(most, self.rank) - found.B.count
+        self._room = 0 if full or not self.recycles else min(most, self.rank) - found.B.shape[1]
         return found
 
     def explored(self, p: Array) -> tuple[Array, Array]:

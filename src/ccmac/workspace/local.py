@@ -19,7 +19,7 @@ from ccmac.linalg.blocks import dense
 from ccmac.linalg.chebyshev import semi_iteration, smallest_degree
 from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.ranks import RowSpace, row_space
-from ccmac.linalg.tolerances import EPS, PROJECTOR
+from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 
@@ -55,7 +55,7 @@ class LocalEquations:
             return
         if access == "matvec" and interval is not None:
             self.interval = interval
-            self._steps = smallest_degree(*interval, PROJECTOR)
+            self._steps = smallest_degree(*interval, 1e-14)  # as good as rounding
             self.point = self._pseudo_inverse(self.right)
             self._projector = None
             return

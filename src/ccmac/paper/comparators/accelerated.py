@@ -27,9 +27,10 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import chebyshev_correction, graph_filter, outer_degree
+from ccmac.linalg.chebyshev import chebyshev_correction, outer_degree
 from ccmac.methods.base import rows, vector
 from ccmac.paper.comparators.reductions import CoupledForm, CoupledState, FormIteration
+from ccmac.paper.polynomials import graph_filter
 from ccmac.runtime.base import Runtime
 
 LOW = 11 / 15

@@ -21,8 +21,8 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import graph_filter, graph_filter_degree
 from ccmac.linalg.families import LocalFamily
+from ccmac.paper.polynomials import graph_filter, graph_filter_degree
 from ccmac.paper.realizations.inverse_root import InverseRoot
 from ccmac.paper.realizations.normalized import Channel
 from ccmac.problem import Problem

@@ -9,14 +9,16 @@ import numpy as np
 
 from ccmac.errors import InputError, MethodRefused
 from ccmac.inputs import Array
-from ccmac.linalg.chebyshev import (
+from ccmac.paper.polynomials import (
     clenshaw,
     inverse_root,
     inverse_root_interval,
     paper_degree,
     tight_degree,
 )
-from ccmac.linalg.tolerances import APART
+
+# Below 1e-12 of the largest, eigenvalues are not told from zero, and a degree is in the millions.
+APART = 1e12
 
 
 @dataclass(frozen=True)
