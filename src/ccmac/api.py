@@ -199,13 +199,11 @@ def placed(
     if network is None and isinstance(runtime, Runtime):
         network = runtime.network
     n = 1
-    width = 0
     names = []
     if isinstance(problem, Problem):
         n = problem.n
-        width = problem.m
         names = [a.name for a in problem.agents.values() if problem.complete]
-    found = make_runtime(as_network(network, n, names), runtime, averaging, costs, width)
+    found = make_runtime(as_network(network, n, names), runtime, averaging, costs)
     return Workspace(problem, found), asked
 
 
@@ -245,15 +243,11 @@ def run_on(
 
 
 def make_runtime(
-    network: Network,
-    runtime: Runtime | str | None,
-    averaging: str,
-    costs: Costs | None = None,
-    width: int = 0,
+    network: Network, runtime: Runtime | str | None, averaging: str, costs: Costs | None = None
 ) -> Runtime:
     """An in-process runtime, an MPI runtime by name, or the one given.
 
-    The averaging scheme is chosen by the prices, for rows of ``width`` floats.
+    An "auto" averaging chooses the scheme of each message by the prices.
     """
     if isinstance(runtime, Runtime):
         if runtime.network.n != network.n:
@@ -265,7 +259,7 @@ def make_runtime(
         return runtime
     if not (runtime is None or (isinstance(runtime, str) and runtime in ("inprocess", "mpi"))):
         raise InputError(f"runtime {shown(runtime)} is unknown; take 'inprocess' or 'mpi'")
-    scheme = by_name(network, averaging, costs, width)
+    scheme = by_name(network, averaging, costs)
     if runtime == "mpi":
         from ccmac.runtime.mpi import Mpi
 

@@ -182,13 +182,13 @@ class Ledger:
 @dataclass(frozen=True)
 class Costs:
     """Unit prices that a plan is chosen by: of one gradient, one block product, one round, one byte
-    sent by the busiest agent.
+    sent by the busiest agent. By default a megabyte costs as much as a round.
     """
 
     gradient: float = 1.0
     product: float = 0.0
     round: float = 1.0
-    byte: float = 0.0
+    byte: float = 1e-6
 
     def __post_init__(self) -> None:
         for name, price in vars(self).items():

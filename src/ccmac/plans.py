@@ -9,7 +9,6 @@ from typing import Any
 
 from ccmac.ledger import Cost
 from ccmac.runtime.base import Runtime
-from ccmac.runtime.notes import waiting_cost
 
 SUM = "sum"
 SKETCH = "sketch"
@@ -159,7 +158,7 @@ def charged(
     """
     if alternatives[0].method != method:
         return alternatives
-    spent = runtime.ledger.of("setup") + waiting_cost(runtime, step)
+    spent = runtime.ledger.of("setup") + runtime.waiting_cost(step)
     return (replace(alternatives[0], before=spent, once=Cost(), step=step), *alternatives[1:])
 
 

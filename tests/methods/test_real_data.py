@@ -53,6 +53,7 @@ def logistic(X: object, y: np.ndarray, rho: float) -> np.ndarray:
     return w
 
 
+FREE = ccmac.Costs(byte=0)  # every message takes the fewest rounds
 # name, agents, alpha; exact gradients and rounds of solve and setup (the README's table) ...
 TABLE = [
     ("a9a", 8, None, (31, 124, 20), (24, 8)),
@@ -71,7 +72,7 @@ def reached(method: str, name: str, n: int, alpha: object, seed: int) -> ccmac.R
     found = dataset(name)
     exact = ridge(name)
     problem = ccmac.vfl.problem(found.X, found.y, n, alpha=alpha, partition_seed=seed)
-    result = ccmac.solve(problem, ccmac.Network.ring(n), method, 1e-6, reference=exact)
+    result = ccmac.solve(problem, ccmac.Network.ring(n), method, 1e-6, reference=exact, costs=FREE)
     assert result.status == "optimal"
     assert np.sum((problem.weights(result) - exact) ** 2) <= 1e-6 * np.sum(exact**2)
     return result
@@ -107,7 +108,7 @@ def test_ridge_counts_of_conjugate_gradients(
         assert (result.ledger["rounds"], result.ledger.of("setup")["rounds"]) == exact
 
 
-# Rounds of setup, solve and monitor to a certified 1e-6: auto, and cross-apapc.
+# Rounds of setup, solve and monitor to a certified 1e-6: auto, and cross-apapc. Bytes are free.
 PROVED = {
     ("a9a", 8): ((8, 44, 4), (20, 252, 12)),
     ("mushrooms", 8): ((8, 44, 4), (20, 76, 12)),
@@ -122,7 +123,7 @@ def test_certified_rounds(name: str, n: int, method: str) -> None:
     found = dataset(name)
     exact = ridge(name)
     problem = ccmac.vfl.problem(found.X, found.y, n)
-    result = ccmac.solve(problem, ccmac.Network.ring(n), method, 1e-6)
+    result = ccmac.solve(problem, ccmac.Network.ring(n), method, 1e-6, costs=FREE)
     off = np.concatenate(result.x) - np.concatenate(problem.blocks_of(exact))
     scores = problem.predictions(result) - found.X @ exact
     error = np.hypot(np.linalg.norm(off), np.linalg.norm(scores) / problem.prediction_scale)
@@ -131,6 +132,21 @@ def test_certified_rounds(name: str, n: int, method: str) -> None:
     if found.source == "libsvm":
         rounds = (result.ledger.of(p)["rounds"] for p in ("setup", "solve", "monitor"))
         assert tuple(rounds) == PROVED[name, n][method == "cross-apapc"]
+
+
+@pytest.mark.parametrize(("name", "n"), PROVED)
+def test_wide_messages_take_one_diameter_more_by_default(name: str, n: int) -> None:
+    """And fewer than half the bytes; narrow ones are relayed."""
+    found = dataset(name)
+    problem = ccmac.vfl.problem(found.X, found.y, n)
+    free, priced = (
+        ccmac.solve(problem, ccmac.Network.ring(n), "auto", 1e-6, costs=costs)
+        for costs in (FREE, None)
+    )
+    assert priced.iterations == free.iterations
+    if found.source == "libsvm":
+        assert priced.ledger.total("rounds") == free.ledger.total("rounds") + n // 2
+        assert priced.ledger.total("bytes") < 0.5 * free.ledger.total("bytes")
 
 
 @pytest.mark.parametrize("method", [CrossCg(), CrossCg(sketch=64)], ids=["planned", "sketch-64"])

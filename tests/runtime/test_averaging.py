@@ -8,14 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ccmac
 from ccmac import Costs
 from ccmac.errors import InputError
+from ccmac.methods.base import Request
+from ccmac.methods.registry import parse
+from ccmac.methods.start import starting_point
 from ccmac.network import Network
 from ccmac.network import weights as routes
-from ccmac.runtime import averaging
-from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, cheapest, messages_sent
+from ccmac.paper.instances import random_quadratic
+from ccmac.runtime import InProcess
+from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, messages_sent
 from ccmac.runtime.partition import bounds, owners
+from ccmac.workspace import Workspace
 
 
 @st.composite
@@ -79,17 +83,6 @@ def test_in_a_complete_graph_everybody_sends_its_own_row(n: int) -> None:
     weights = Network.complete(n).weights
     for found, known in zip(routes.routes(weights), routes._balanced(weights), strict=True):
         assert np.array_equal(found, known)
-
-
-def test_routes_of_many_are_not_looked_at_where_bytes_forbid_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(averaging, "RELAYED", 20)
-    laid: list[int] = []
-    monkeypatch.setattr(averaging, "load", lambda *known: laid.append(1) or routes.load(*known))
-    for width, name in ((1, "relay"), (10_000, "tree")):
-        assert cheapest(Network.ring(24), Costs(byte=1e-4), width).name == name
-    assert len(laid) == 1
 
 
 @given(network=networks(), data=st.data())
@@ -164,31 +157,45 @@ def test_a_column_has_the_same_bits_in_any_company(network: Network, seed: int) 
     ids=lambda value: value.name if isinstance(value, Network) else str(value),
 )
 def test_fewest_rounds_are_taken(network: Network, name: str, rounds: int) -> None:
-    found = cheapest(network)
+    found = by_name(network, "auto")
     assert (found.name, found.rounds) == (name, rounds)
 
 
 def test_relaying_is_left_where_it_sends_too_much() -> None:
     network = Network.random_regular(96, 4, seed=0)
     assert Relay(network).rounds < Tree(network).rounds
-    assert cheapest(network).name == "tree"
+    assert by_name(network, "auto").name == "tree"
 
 
-def test_wide_rows_climb_the_tree_where_bytes_have_a_price() -> None:
+def test_a_message_climbs_the_tree_where_its_bytes_cost_more_than_the_rounds() -> None:
     ring = Network.ring(8)
-    costs = Costs(byte=1e-3)
     assert (Relay(ring).floats_sent, Tree(ring).floats_sent) == (7, 2)
-    # 4 + 0.056 width against 8 + 0.016 width
-    assert [cheapest(ring, costs, width).name for width in (99, 101)] == ["relay", "tree"]
-    assert cheapest(ring, Costs(), 10**6).name == "relay"
-    random = np.random.default_rng(0)
-    X = random.standard_normal((400, 16))
-    y = random.standard_normal(400)
-    problem = ccmac.vfl.problem(X, y, 8)
-    plain, priced = (ccmac.solve(problem, ring, "cross-cg", 1e-6, costs=c) for c in (None, costs))
-    assert (plain.plan.averaging, priced.plan.averaging) == ("relay", "tree")
-    sent = [r.ledger["bytes"] / r.ledger["averagings"] for r in (plain, priced)]
-    assert sent[1] == pytest.approx(2 / 7 * sent[0])
+    # 4 + 0.056 width against 8 + 0.016 width; by default a thousandth of that
+    dear = by_name(ring, "auto", Costs(byte=1e-3))
+    assert [dear.taking(width).name for width in (99, 101)] == ["relay", "tree"]
+    usual = by_name(ring, "auto")
+    assert [usual.taking(width).name for width in (99_999, 100_001)] == ["relay", "tree"]
+    assert by_name(ring, "auto", Costs(byte=0)).taking(10**9).name == "relay"
+    assert by_name(ring, "relay").taking(10**9).name == "relay"
+    assert dear.described != usual.described  # processes must choose alike
+
+
+@pytest.mark.parametrize("method", ["cross-cg", "cross-apapc", "cross-sliding"])
+def test_a_step_with_wide_messages_costs_what_it_declares(method: str) -> None:
+    """From 125 floats on a message climbs the tree."""
+    ring = Network.ring(8)
+    problem = random_quadratic(0, n=8, q=80, m=70)
+    priced = by_name(ring, "auto", Costs(byte=8e-4))
+    work = Workspace(problem, InProcess(ring, averaging=priced))
+    with work.ledger.phase("setup"):
+        prepared = parse(method).prepare(work, Request(1e-6, *starting_point(work, None)))
+    iteration = prepared.iteration
+    state = iteration.step(iteration.start(*starting_point(work, None)))
+    before = work.ledger.of("solve")
+    iteration.step(state)
+    found = work.ledger.of("solve") - before  # of the longest message the first step's is kept
+    assert found["rounds"] >= 8
+    assert {**found, "longest_message": 0} == {**iteration.cost, "longest_message": 0}
 
 
 def test_unknown_scheme() -> None:

@@ -18,7 +18,7 @@ def test_rounds_averages_and_sums_are_bit_identical(
     mpi_run: Callable[..., Any], ranks: int
 ) -> None:
     job = mpi_run(ranks, "equality.py")
-    assert job.stdout.strip() == f"checked {8 * 2 * 4}"
+    assert job.stdout.strip() == f"checked {8 * 3 * 4}"
 
 
 @pytest.mark.parametrize(("agents", "ranks", "count"), [(5, 2, 22), (4, 4, 16)])

@@ -181,7 +181,7 @@ def _on_ranks(request: Call) -> int:
     with guard():
         manifest = read_manifest(request.directory)
         network = as_network(terms.network, manifest.n)
-        scheme = by_name(network, terms.averaging, parse_costs(terms.costs), manifest.m)
+        scheme = by_name(network, terms.averaging, parse_costs(terms.costs))
         runtime = Mpi(
             network, averaging=scheme, audit=running.audit, max_seconds=running.max_seconds
         )
@@ -209,7 +209,7 @@ def _solve(request: Call, problem: Problem, runtime: Runtime | None, owned: rang
     warm = None if start is None else read_solution(start, owned, problem)
     options = request.options | {"costs": parse_costs(request.terms.costs)}
     if runtime is None:
-        scheme = by_name(network, options["averaging"], options["costs"], problem.m)
+        scheme = by_name(network, options["averaging"], options["costs"])
         runtime = InProcess(network, fused=request.running.fused, averaging=scheme)
     return solve(problem, network, runtime=runtime, warm_start=warm, **options)
 

@@ -116,10 +116,14 @@ class Auto(Method):
     def _cheapest(
         self, method: Method, why: str, work: Workspace, request: Request
     ) -> tuple[Method, str]:
-        """The one of fewest rounds, unless bytes have a price and another's bill is lower even with
-        more steps than it is predicted to take.
+        """The one of fewest rounds, unless the bytes of a summed matrix would cost more than its
+        rounds and another's bill is lower even with more steps than it is predicted to take.
         """
-        mine = forecast(method, work, request) if request.costs.byte > 0 else None
+        costs = request.costs
+        k = work.problem.m + work.problem.q
+        matrix = work.runtime.average_cost(k * (k + 1) // 2)
+        dear = costs.byte * matrix["bytes"] > costs.round * matrix["rounds"]
+        mine = forecast(method, work, request) if dear else None
         if mine is None:
             return method, why
         best = mine.bill

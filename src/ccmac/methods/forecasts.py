@@ -133,10 +133,8 @@ def _judged(work: Workspace, flat: int) -> Cost:
 def _interior(work: Workspace, q: int, k: int) -> tuple[Cost, Cost]:
     """(once, a step) of interior points with k shared variables and rows."""
     runtime = work.runtime
-    n = work.problem.n
-    room = 1 if runtime.averaging.rows_known else n
     width = _triangle(k) + k + (2 + PARTS) * (k + 1) + FACTS
-    messages = runtime.average_cost(width) + runtime.average_cost(k + 1, room)
+    messages = runtime.average_cost(width) + runtime.average_cost(k + 1, shown=[1])
     return (
         runtime.gather_cost(3 + 2 * q + -(-k // BITS)),
         Cost(argmins=1) + messages + runtime.gather_cost(1),

@@ -52,7 +52,7 @@ def of_all(asked: Asked) -> dict[str, str]:
         "the sizes of the problem": [work.problem.n, work.problem.q, work.problem.m],
         "the channels of the stack": [] if work.stack is None else list(work.stack.channels),
         "the network": runtime.network.weights,
-        "the averaging scheme": [runtime.averaging.name, runtime.averaging.rounds],
+        "the averaging scheme": runtime.averaging.described,
         "the method": method.name,
         "an option of the method": repr(method),
         "the seed": request.seed,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from math import inf
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +31,7 @@ from ccmac.texts import nearest, shown
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
 FLOAT_BYTES = 8
 SOON = 2**30  # agents times links
+LONG = 1024  # floats of a row from which it is added by itself
 
 
 class Averaging(ABC):
@@ -56,6 +58,15 @@ class Averaging(ABC):
         """The same for one part of the last message with parts of these widths."""
         return 0.0
 
+    @property
+    def described(self) -> str:
+        """What all processes must have alike."""
+        return f"{self.name}, {self.rounds} rounds"
+
+    def taking(self, width: int) -> Averaging:
+        """The scheme by which rows of ``width`` floats travel."""
+        return self
+
     @abstractmethod
     def total(self, block: Array) -> Array:
         """The sum of all rows in this scheme's order, shape (1, width)."""
@@ -66,17 +77,29 @@ class Averaging(ABC):
 
 
 class Relay(Averaging):
-    """Agent v gets row o in round ``hops[v, o]`` from its neighbor ``senders[v, o]``."""
+    """Agent v gets row o in round ``hops[v, o]`` from its neighbor ``senders[v, o]``.
+
+    Rows of more than ``most`` floats take another scheme, if one is given.
+    """
 
     name = "relay"
     rows_known = True
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, wide: Averaging | None = None, most: float = inf) -> None:
         self.network = network
+        self.wide = wide
+        self.most = most
         self.rounds = network.diameter
         known = None if network.n > RELAYED else self._all
         sent, self.messages, self.longest = load(network.weights, known)
         self.floats_sent, self.floats_total = int(sent.max()), int(sent.sum())
+
+    @property
+    def described(self) -> str:
+        return f"{super().described}, rows of at most {self.most:g} floats"
+
+    def taking(self, width: int) -> Averaging:
+        return self if self.wide is None or width <= self.most else self.wide
 
     @cached_property
     def _all(self) -> Routes:
@@ -178,10 +201,20 @@ class Tree(Averaging):
 
     def total(self, block: Array) -> Array:
         """An agent's own row first, then its children's sums in agent order."""
+        if block.shape[1] > LONG:
+            return self.total_of(block)
         sums = block + 0.0  # no sum is -0.0
         for parents, children in self._additions:
             sums[parents] += sums[children]
         return sums[[self.root]]
+
+    def total_of(self, rows: Iterable[Array]) -> Array:
+        """Without copies of long rows."""
+        sums = [row + 0.0 for row in rows]
+        for parents, children in self._additions:
+            for parent, child in zip(parents, children, strict=True):
+                sums[parent] += sums[child]
+        return sums[self.root][None]
 
     @cached_property
     def schedule(self) -> tuple[sp.csr_array, ...]:
@@ -204,47 +237,35 @@ class Tree(Averaging):
         return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(self.n, self.n))
 
 
-def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Averaging:
-    """The scheme of least price for rows of ``width`` floats; of fewest rounds if bytes are free.
+def cheapest(network: Network, costs: Costs) -> Averaging:
+    """Relaying where that takes fewer rounds; then rows whose bytes cost more than the rounds climb
+    the tree, whose busiest agent sends two rows on a ring instead of n - 1.
 
-    Wide rows climb the tree: its busiest agent sends its sum once and the whole to its children,
-    two rows on a ring instead of n - 1. Without a price, relaying is left where an agent would
-    send more than by talking to all its neighbors in every round of the tree.
+    Relaying is left where an agent would send more than by talking to all its neighbors in every
+    round of the tree.
     """
     tree = Tree(network)
     n = network.n
     if n == 1:
         return tree
-    if costs is not None and costs.byte:
-        schemes: list[Averaging] = [tree]
-        # On the average an agent relays all other rows: without a look at the routes.
-        least = costs.round * network.diameter + costs.byte * FLOAT_BYTES * (n - 1) * width
-        if n <= RELAYED or (least < _price(tree, costs, width) and _soon(network)):
-            schemes.insert(0, Relay(network))
-        return min(schemes, key=lambda scheme: _price(scheme, costs, width))
     most = tree.rounds * max(len(network.neighbors(v)) for v in range(n))
-    if n - 1 > most or network.diameter >= tree.rounds or not _soon(network):
+    soon = network.diameter == 1 or n * network.weights.nnz <= SOON  # routes within a minute
+    if n - 1 > most or network.diameter >= tree.rounds or not soon:
         return tree
     relay = Relay(network)
-    return relay if relay.floats_sent <= most else tree
+    if relay.floats_sent > most:
+        return tree
+    sent = costs.byte * FLOAT_BYTES * (relay.floats_sent - tree.floats_sent)
+    saved = costs.round * (tree.rounds - relay.rounds)
+    return Relay(network, tree, saved / sent) if sent > 0 else relay
 
 
-def _soon(network: Network) -> bool:
-    """Whether the routes of all pairs are found within a minute."""
-    return network.diameter == 1 or network.n * network.weights.nnz <= SOON
-
-
-def _price(scheme: Averaging, costs: Costs, width: int) -> float:
-    """Of one averaging."""
-    return costs.round * scheme.rounds + costs.byte * FLOAT_BYTES * scheme.floats_sent * width
-
-
-def by_name(network: Network, name: str, costs: Costs | None = None, width: int = 0) -> Averaging:
-    """The scheme of that name; ``auto``: by the prices, for rows of ``width`` floats."""
+def by_name(network: Network, name: str, costs: Costs | None = None) -> Averaging:
+    """The scheme of that name; ``auto``: message by message, by the prices."""
     from ccmac.runtime.masked import Masked
 
     if name == "auto":
-        return cheapest(network, costs, width)
+        return cheapest(network, costs or Costs())
     schemes: dict[str, Callable[[Network], Averaging]]
     schemes = {"relay": Relay, "tree": Tree, "masked": Masked}
     if name == "scatter":

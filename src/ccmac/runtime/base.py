@@ -98,7 +98,7 @@ class Runtime(ABC):
     # -- averaging --------------------------------------------------------------------------
     @abstractmethod
     def _pool(
-        self, parts: Sequence[Array], tables: Sequence[Array]
+        self, scheme: Averaging, parts: Sequence[Array], tables: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
         """One averaging: sums of ``parts`` (1, width) in the scheme's order; all agents'
         ``tables``. Carries the note and reads the others'.
@@ -109,11 +109,11 @@ class Runtime(ABC):
         """One averaging of rows in fixed point, masked where they leave: all agents' words."""
 
     def _pooled(
-        self, parts: Sequence[Array], tables: Sequence[Array]
+        self, scheme: Averaging, parts: Sequence[Array], tables: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
-        if isinstance(self.averaging, Masked) and parts:
-            return self.averaging.pooled(self, parts, tables)
-        return self._pool(parts, tables)
+        if isinstance(scheme, Masked) and parts:
+            return scheme.pooled(self, parts, tables)
+        return self._pool(scheme, parts, tables)
 
     def average(self, block: Array) -> Array:
         """Common mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
@@ -136,15 +136,17 @@ class Runtime(ABC):
             return [np.zeros((1, 0)) for _ in parts]
         if riders:
             self._waiting = []
-        self._charge(width, riders)
+        scheme = self._carrier(width, riders)
+        self._charge(scheme, width, riders)
         summed = [rider for rider in riders if not rider.whole]
         seen = [rider for rider in riders if rider.whole]
         totals, tables = self._pooled(
-            [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen]
+            scheme, [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen]
         )
         widths = tuple(total.shape[1] for total in totals)
         for k, rider in enumerate(summed, start=len(parts)):
-            rider.found, rider.grain = totals[k][0], self.averaging.grain_of(widths, k)
+            rider.found = totals[k][0]
+            rider.grain = scheme.grain_of(widths, k)
         for rider, table in zip(seen, tables, strict=True):
             rider.found = table
         if self.notes.late and self.ledger.current == "setup":
@@ -152,51 +154,46 @@ class Runtime(ABC):
         self.mind_the_time()
         return totals[: len(parts)]
 
-    def _charge(self, width: int, riders: Sequence[Rider]) -> None:
+    def _carrier(self, width: int, riders: Sequence[Rider] = ()) -> Averaging:
+        """The scheme of a message: by the floats asked for, or those of sums that travel alone."""
+        alone = sum(rider.width for rider in riders if not rider.whole)
+        return self.averaging.taking(width or alone)
+
+    def _charge(self, scheme: Averaging, width: int, riders: Sequence[Rider]) -> None:
         """The message in the present phase; what riders add to it in theirs, if not before."""
+        shown = not width and all(r.whole for r in riders if not r.paid)
         riders = [rider for rider in riders if not rider.paid]
         here = self.ledger.current
-        rooms = [self._room(r.width, r.whole) for r in riders]
+        rooms = [_room(scheme, r.width, r.whole, self.n) for r in riders]
         mine = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
-        row = width * self.averaging.words_each
-        shown = not width and all(r.whole for r in riders)
-        extra = 0 if shown else self.averaging.extra
-        self.ledger.charge_cost(self._row_cost(row, extra, *mine))
-        longest = self._row_cost(row, extra, *rooms)["longest_message"]
+        row = width * scheme.words_each + (0 if shown else scheme.extra)
+        self.ledger.charge_cost(self._row_cost(scheme, row, mine))
+        longest = self._row_cost(scheme, row, rooms)["longest_message"]
         for rider, room in zip(riders, rooms, strict=True):
             if rider.phase != here:
                 with self.ledger.phase(rider.phase):
                     more = Cost(reductions=1, longest_message=longest)
-                    self.ledger.charge_cost(self._size(room) + more)
+                    self.ledger.charge_cost(_size(scheme, room) + more)
 
-    def _room(self, width: int, whole: bool) -> int:
-        """Words that a rider takes in a row: where rows are summed, a slot for every agent."""
-        if whole:
-            return width * (1 if self.averaging.rows_known else self.n)
-        return width * self.averaging.words_each
+    def average_cost(self, width: int, *riders: int, shown: Sequence[int] = ()) -> Cost:
+        """Of averaging rows of ``width`` floats, with riders that are summed and others that are
+        ``shown`` to all; nothing where nothing travels.
+        """
+        scheme = self.averaging.taking(width or sum(riders))
+        row = width * scheme.words_each + (scheme.extra if width or riders else 0)
+        rooms = [_room(scheme, rider, False, self.n) for rider in riders]
+        rooms += [_room(scheme, table, True, self.n) for table in shown]
+        return self._row_cost(scheme, row, rooms)
 
-    def _size(self, width: int) -> Cost:
-        """What ``width`` words in every row add to an averaging."""
-        scheme = self.averaging
-        size = FLOAT_BYTES * width
-        return Cost(bytes=size * scheme.floats_sent, network_bytes=size * scheme.floats_total)
-
-    def average_cost(self, width: int, *riders: int) -> Cost:
-        """Of averaging rows of ``width`` floats with riders; nothing where nothing travels."""
-        each = self.averaging.words_each
-        extra = self.averaging.extra
-        return self._row_cost(each * width, extra, *(each * rider for rider in riders))
-
-    def _row_cost(self, width: int, extra: int, *riders: int) -> Cost:
-        """The same in words, ``extra`` of which are the scheme's own."""
-        if self.n == 1 or width + len(riders) == 0:
+    def _row_cost(self, scheme: Averaging, row: int, rooms: Sequence[int]) -> Cost:
+        """The same in words."""
+        if self.n == 1 or row + len(rooms) == 0:
             return Cost()
-        scheme = self.averaging
-        row = width + sum(riders) + NOTE + extra
-        return self._size(row) + Cost(
+        row += sum(rooms) + NOTE
+        return _size(scheme, row) + Cost(
             rounds=scheme.rounds,
             averagings=1,
-            reductions=len(riders),
+            reductions=len(rooms),
             messages=scheme.messages,
             longest_message=row * scheme.longest,
         )
@@ -207,19 +204,29 @@ class Runtime(ABC):
 
     def gather_cost(self, width: int) -> Cost:
         """Static cost of :meth:`gather`."""
-        return self._row_cost(0, 0, self._room(width, whole=True))
+        return self.average_cost(0, shown=[width])
 
-    def with_riders(self, cost: Cost, *riders: int) -> Cost:
-        """The cost of a step with averagings, the longest of which carries these riders too."""
+    def with_riders(self, cost: Cost, *riders: int, width: int = 0) -> Cost:
+        """The cost of a step whose longest averaging, of ``width`` floats, carries these too."""
         if not cost["averagings"]:
             return cost + self.average_cost(0, *riders)
-        more = sum(riders) * self.averaging.words_each
-        longest = cost["longest_message"]
-        return (
-            cost
-            + self._size(more)
-            + Cost(reductions=len(riders), longest_message=longest + more * self.averaging.longest)
-        )
+        return cost + self._added(cost, self.averaging.taking(width), riders, [])
+
+    def waiting_cost(self, step: Cost, width: int = 0) -> Cost:
+        """What the riders that wait will add to the next message, that of ``step``."""
+        if self.n == 1 or not self._waiting:
+            return Cost()
+        summed = [rider.width for rider in self._waiting if not rider.whole]
+        shown = [rider.width for rider in self._waiting if rider.whole]
+        return self._added(step, self.averaging.taking(width), summed, shown)
+
+    def _added(
+        self, step: Cost, scheme: Averaging, riders: Sequence[int], shown: Sequence[int]
+    ) -> Cost:
+        rooms = [_room(scheme, rider, False, self.n) for rider in riders]
+        rooms += [_room(scheme, table, True, self.n) for table in shown]
+        longest = step["longest_message"] + sum(rooms) * scheme.longest
+        return _size(scheme, sum(rooms)) + Cost(reductions=len(rooms), longest_message=longest)
 
     def unseen(self, width: int = 1) -> float:
         """At most this is missing in the square of a norm of sums, or in a sum of squares.
@@ -236,9 +243,10 @@ class Runtime(ABC):
         """
         rider = Rider(self, rows, whole)
         if self.ledger.muted or self.n == 1:
-            totals, tables = self._pooled([] if whole else [rows], [rows] if whole else [])
+            scheme = self._carrier(0, [rider])
+            totals, tables = self._pooled(scheme, [] if whole else [rows], [rows] if whole else [])
             rider.found = tables[0] if whole else totals[0][0]
-            rider.grain = 0.0 if whole else self.averaging.grain_of((rows.shape[1],), 0)
+            rider.grain = 0.0 if whole else scheme.grain_of((rows.shape[1],), 0)
         else:
             self._waiting.append(rider)
         return rider
@@ -270,14 +278,16 @@ class Runtime(ABC):
         riders = [] if self.ledger.muted else self._waiting
         if riders:
             self._waiting = []
-        self._charge(width, riders)
+        self._charge(self._carrier(width, riders), width, riders)
         for rider in riders:
             with self.ledger.observing():
                 rider.found = self.ride(rider.rows, whole=rider.whole).value
         self.mind_the_time()
 
-    def average_in_pieces(self, pieces: Iterable[Iterable[Array]]) -> Array:
-        """Common mean of rows that are computed piece by piece, agent by agent: one averaging."""
+    def average_in_pieces(self, pieces: Iterable[Iterable[Array]], width: int) -> Array:
+        """Common mean of rows of ``width`` floats that are computed piece by piece, agent by agent:
+        one averaging.
+        """
         return self.average(np.hstack([np.stack(list(rows)) for rows in pieces]))
 
     def mind_the_time(self) -> None:
@@ -302,3 +312,16 @@ class Runtime(ABC):
     @abstractmethod
     def collect(self, rows: list[Array]) -> list[Array] | None:
         """All agents' vectors at the root (None elsewhere): the ``--gather`` of a result."""
+
+
+def _room(scheme: Averaging, width: int, whole: bool, n: int) -> int:
+    """Words that a rider takes in a row: where rows are summed, a slot for every agent."""
+    if whole:
+        return width * (1 if scheme.rows_known else n)
+    return width * scheme.words_each
+
+
+def _size(scheme: Averaging, words: int) -> Cost:
+    """What ``words`` in every row add to an averaging."""
+    size = FLOAT_BYTES * words
+    return Cost(bytes=size * scheme.floats_sent, network_bytes=size * scheme.floats_total)

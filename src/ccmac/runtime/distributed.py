@@ -106,9 +106,8 @@ class Distributed(Runtime):
 
     # -- averaging --------------------------------------------------------------------------
     def _pool(
-        self, parts: Sequence[Array], tables: Sequence[Array]
+        self, scheme: Averaging, parts: Sequence[Array], tables: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
-        scheme = self.averaging
         count = len(self.owned)
         flat = [np.reshape(table, (count, -1)) for table in tables]
         columns = [*parts, *(flat if scheme.rows_known else map(self._slots, flat))]

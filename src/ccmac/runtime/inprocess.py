@@ -53,25 +53,26 @@ class InProcess(Runtime):
         return np.asarray(matrix @ block)
 
     def _pool(
-        self, parts: Sequence[Array], tables: Sequence[Array]
+        self, scheme: Averaging, parts: Sequence[Array], tables: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
         self.notes.late = time.monotonic() > self.notes.deadline
         self.notes.stop = self.notes.asked()
         # One storage order, and no -0.0: as after a sum.
         seen = [np.ascontiguousarray(table) + 0.0 for table in tables]
-        return [self.averaging.total(part) for part in parts], seen
+        return [scheme.total(part) for part in parts], seen
 
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """Nothing leaves, so nothing is masked: the sums are the same."""
-        return words, self._pool([], tables)[1]
+        return words, self._pool(self.averaging, [], tables)[1]
 
-    def average_in_pieces(self, pieces: Iterable[Iterable[Array]]) -> Array:
+    def average_in_pieces(self, pieces: Iterable[Iterable[Array]], width: int) -> Array:
         """One piece of every agent's row is there at a time; of a relay one of one row."""
         if isinstance(self.averaging, Masked):
-            return super().average_in_pieces(pieces)
-        totals = [self.averaging.total_of(rows) for rows in pieces]
+            return super().average_in_pieces(pieces, width)
+        scheme = self._carrier(width)
+        totals = [scheme.total_of(rows) for rows in pieces]
         total = totals[0] if len(totals) == 1 else np.hstack(totals)
-        self.summed(total.shape[1])
+        self.summed(width)
         return np.divide(total, self.n, out=total)
 
     def collect(self, rows: list[Array]) -> list[Array] | None:

@@ -32,7 +32,7 @@ def fingerprint(network: Network, averaging: Averaging) -> str:
     weights = network.weights
     for part in (weights.indptr, weights.indices, weights.data, averaging.routes):
         digest.update(np.ascontiguousarray(part).tobytes())
-    return f"{__version__} {network.n} {averaging.name} {digest.hexdigest()}"
+    return f"{__version__} {network.n} {averaging.described} {digest.hexdigest()}"
 
 
 def arithmetic() -> bytes:

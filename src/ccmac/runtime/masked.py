@@ -110,7 +110,7 @@ class Masked(Relay):
         while np.add.reduce(words[:, -1], dtype=np.uint64):
             needs = self.needs(parts)
             runtime.ledger.charge_cost(runtime.gather_cost(len(parts)))
-            [everybody] = runtime._pool([], [needs])[1]
+            [everybody] = runtime._pool(self, [], [needs])[1]
             broken = self.agree(widths, everybody)
             runtime.ledger.charge_cost(runtime.average_cost(sum(widths)))
             words, _ = runtime._share(self.words(parts, broken), [])

@@ -169,12 +169,3 @@ def heard_cost(runtime: Runtime, width: int) -> Cost:
     """Of :func:`heard_by_all`."""
     hidden = runtime.averaging.hides
     return runtime.total_cost(width) if hidden else runtime.gather_cost(width)
-
-
-def waiting_cost(runtime: Runtime, step: Cost) -> Cost:
-    """What the riders that wait will add to the next message, that of ``step``."""
-    rooms = [runtime._room(rider.width, rider.whole) for rider in runtime._waiting]
-    if runtime.n == 1 or not rooms:
-        return Cost()
-    longest = step["longest_message"] + sum(rooms) * runtime.averaging.longest
-    return runtime._size(sum(rooms)) + Cost(reductions=len(rooms), longest_message=longest)

@@ -29,9 +29,9 @@ def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: int = 0) -> i
     Where solves come again, of an operator of rank ``again`` at most: those that they all need
     together, in several averagings if one cannot hold them.
     """
-    averaging = runtime.averaging
-    round_price = costs.round * averaging.rounds
-    row_price = costs.byte * FLOAT_BYTES * averaging.floats_sent * m
+    round_price = costs.round * runtime.averaging.taking(m).rounds
+    wide = runtime.averaging.taking(LARGEST * m)
+    row_price = costs.byte * FLOAT_BYTES * wide.floats_sent * m
     if not round_price:
         return 0
     most = min(LARGEST, m // 4, FLOATS // (m * runtime.n))
@@ -57,8 +57,9 @@ def block_mean(
     piece = max(PIECE, TOGETHER // (m * runtime.n))
     parts = [np.ascontiguousarray(W[:, k : k + piece]) for k in range(0, r, piece)]
     flat = (map(np.ravel, own(part)) for part in parts)
-    [mean] = runtime.average_in_pieces(flat if beside is None else chain([beside], flat))
-    first = len(mean) - W.size
+    first = 0 if beside is None else beside.shape[1]
+    given = [] if beside is None else [beside]
+    [mean] = runtime.average_in_pieces(chain(given, flat), first + W.size)
     ends = np.cumsum([part.size for part in parts])[:-1]
     images = [cut.reshape(m, -1) for cut in np.split(mean[first:], ends)]
     return images[0] if len(images) == 1 else np.hstack(images), mean[None, :first]

@@ -137,7 +137,8 @@ class Compressed:
 
     def _range(self, problem: Problem, size: int) -> Array:
         """An orthonormal basis, the same at all agents: one averaging."""
-        mean = self.runtime.average_in_pieces(self._images(problem, size))[0] * self.n
+        width = self.m * (size + 1)
+        mean = self.runtime.average_in_pieces(self._images(problem, size), width)[0] * self.n
         # Pieces and the last column: m floats a vector, vectors of a piece side by side.
         ends = [self.m * min(PIECE, size - k) for k in range(0, size, PIECE)]
         *pieces, side = np.split(mean, np.cumsum(ends))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ccmac.ledger import Costs
 from ccmac.network import Network
 from ccmac.runtime import InProcess, averaging
 from ccmac.runtime.mpi import MPI, Mpi, guard
@@ -24,8 +25,8 @@ def networks() -> Iterator[Network]:
 
 
 def schemes(network: Network) -> Iterator[averaging.Averaging]:
-    for name in ("relay", "tree"):
-        yield averaging.by_name(network, name)
+    for name in ("relay", "tree", "auto"):  # of auto rows of 17 floats and more climb the tree
+        yield averaging.by_name(network, name, Costs(byte=0.02))
 
 
 def letters(here: Mpi) -> np.ndarray:

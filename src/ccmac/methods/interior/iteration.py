@@ -166,7 +166,6 @@ class Interior(Agents, Iteration[InteriorState]):
         runtime = self.runtime
         k = self.k
         width = len(self.entries[0]) + k + (2 + PARTS) * (k + 1) + FACTS
-        room = 1 if runtime.averaging.rows_known else self.problem.n
         messages = runtime.average_cost(width)
-        messages += runtime.average_cost(k + 1, room)
+        messages += runtime.average_cost(k + 1, shown=[1])
         return Cost(argmins=1) + messages + runtime.gather_cost(1)

@@ -212,7 +212,8 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
     @property
     def cost(self) -> Cost:
         """1 prox, 1 residual that scalars ride on; with H 1 gradient."""
-        plain = Cost(proxes=1) + self.space.runtime.with_riders(self.residual_cost, 4)
+        width = self.system.width + self.space.q
+        plain = Cost(proxes=1) + self.space.runtime.with_riders(self.residual_cost, 4, width=width)
         smooth = self.parts.smooth
         return plain if smooth is None else plain + smooth.cost
 
