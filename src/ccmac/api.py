@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NoReturn
 
-from ccmac.certificates.limits import lifted
+from ccmac.certificates.users_rows import lifted
 from ccmac.errors import InputError
 from ccmac.inputs import of_kind, whole
 from ccmac.ledger import Costs

@@ -14,7 +14,7 @@ from adversarial.proofs import overstated, proof_numbers
 from ccmac import Agent, Network, Problem
 from ccmac.certificates.closest import ClosestPoint, _dependent
 from ccmac.certificates.infeasibility import REACH
-from ccmac.certificates.prices import Recovery
+from ccmac.certificates.multipliers import Recovery
 from ccmac.certificates.weighing import Lambda, Weighed, Weighing
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives import Quadratic, SquaredDistance

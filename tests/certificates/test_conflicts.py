@@ -13,8 +13,8 @@ from ccmac import Agent, Network, Problem
 from ccmac.certificates import conflicts, infeasibility, own_rows
 from ccmac.certificates.conflicts import Conflicts
 from ccmac.certificates.infeasibility import described
+from ccmac.certificates.multipliers import Recovery
 from ccmac.certificates.own_rows import contradiction
-from ccmac.certificates.prices import Recovery
 from ccmac.certificates.weighing import Lambda, Weighed, Weighing
 from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Quadratic

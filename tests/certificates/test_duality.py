@@ -67,9 +67,9 @@ def test_a_gap_for_a_radius() -> None:
     assert found.bound(4.0) == 3.0
     goal = Goal(0.1, None, 4.0)
     assert (found.required(goal), found.required(Goal(0.1, None, None))) == (4.0, 6.0)
-    assert found.met(goal)  # 3 <= 0.1 * 50
-    assert found.met(Goal(0.01, 3.0, 4.0))  # both just so
-    assert DualityGap(0.0, 0.0, 0.0, 0.0, 0.0).met(Goal(1e-9, 0.0, 1.0))  # exact
+    assert found.ratio(goal) <= 1  # 3 <= 0.1 * 50
+    assert found.ratio(Goal(0.01, 3.0, 4.0)) <= 1  # both just so
+    assert DualityGap(0.0, 0.0, 0.0, 0.0, 0.0).ratio(Goal(1e-9, 0.0, 1.0)) <= 1  # exact
     # Far below zero, or by what is violated: F may lie below F* by more than the accuracy.
     for base, below, good in (
         (-6.9, 0.0, True),
@@ -77,9 +77,9 @@ def test_a_gap_for_a_radius() -> None:
         (1.0, 4.9, True),
         (1.0, 5.1, False),
     ):
-        assert replace(found, base=base, below=below).met(goal) is good
-    assert not found.met(Goal(0.1, 2.9, 4.0))
-    assert not found.met(Goal(0.009, 3.0, 4.0))  # the violation
+        assert (replace(found, base=base, below=below).ratio(goal) <= 1) is good
+    assert found.ratio(Goal(0.1, 2.9, 4.0)) > 1
+    assert found.ratio(Goal(0.009, 3.0, 4.0)) > 1  # the violation
     record = found.record(goal)
     assert record["radius_proved"] == pytest.approx((5.0 - 1.0) / 0.5)
     assert (record["gap"], record["epsilon"], record["proved_by"]) == (3.0, 5.0, "bound")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ccmac import Agent, Network, Problem
-from ccmac.certificates.share import unmet
+from ccmac.certificates.proof import unmet
 from ccmac.inputs import Array
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates import limits
+from ccmac.certificates import users_rows as limits
 from ccmac.certificates.infeasibility import Infeasibility
-from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.multipliers import Multipliers
 from ccmac.objectives import Quadratic
 from ccmac.results import Solution
 from ccmac.runtime import InProcess

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 import ccmac
-from ccmac.certificates.limits import _violations
+from ccmac.certificates.users_rows import _violations
 from ccmac.errors import InputError
 from ccmac.limits import Reduction
 from ccmac.limits.reduction import coupled_misfit

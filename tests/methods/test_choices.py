@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmac.certificates.stopping import Check
+from ccmac.certificates.stopping import Check, Evidence
 from ccmac.ledger import Cost, Costs, Ledger
 from ccmac.methods import Auto, auto, run
 from ccmac.methods.driver import Outcome
@@ -225,6 +225,10 @@ def test_the_next_method_is_prepared() -> None:
     assert found.warnings == ["one stalled; went on with two"]
 
 
+def found_at(bound: float, done: bool) -> Check:
+    return Check(bound, Evidence("bound", 0.5 if done else 2.0))
+
+
 def test_whether_the_tolerance_is_left_unproved() -> None:
     found = running(runtime=None)
     state: Any = None
@@ -232,7 +236,7 @@ def test_whether_the_tolerance_is_left_unproved() -> None:
 
     def final(done: bool) -> Any:
         return lambda iteration, state: (
-            asked.append(1) or Fake(agreed=lambda runtime: Check(0.5, done))
+            asked.append(1) or Fake(agreed=lambda runtime: found_at(0.5, done))
         )
 
     for rule, known, unproved, count in (
@@ -243,7 +247,7 @@ def test_whether_the_tolerance_is_left_unproved() -> None:
         (Fake(final=final(True)), False, False, 1),
     ):
         asked.clear()
-        outcome = Outcome("finished", state, 3, None if known is None else Check(0.1, known))
+        outcome = Outcome("finished", state, 3, None if known is None else found_at(0.1, known))
         prepared: Any = Fake(stopping=rule, iteration=None)
         assert found._unproved(prepared, outcome) == unproved
         assert len(asked) == count

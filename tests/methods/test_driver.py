@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmac.certificates.stopping import Check, Stopping
+from ccmac.certificates.stopping import Check, Evidence, Stopping
 from ccmac.errors import GradientError
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, vector
@@ -78,7 +78,7 @@ class At(Stopping):
     def check(self, iteration: Any, state: Any, count: int) -> Check:
         self.seen.append(count)
         iteration.space.runtime.ledger.charge(affine=1)
-        return Check(1.0 / count, count >= self.content)
+        return Check(1.0 / count, Evidence("bound", 0.5 if count >= self.content else 2.0))
 
     def final(self, iteration: Any, state: Any) -> Check:
         raise AssertionError("the loop never asks for it")
@@ -121,7 +121,7 @@ def test_checks_are_made_when_due_and_charged_to_monitor() -> None:
     iteration = Scaling()
     trace = Trace()
     outcome = run(iteration, stopping=rule, trace=trace)
-    assert (outcome.status, outcome.iterations) == ("optimal", 6)
+    assert (outcome.status, outcome.iterations) == ("done", 6)
     assert rule.seen == [0, 3, 5, 6]
     assert outcome.check is not None
     assert outcome.check.bound == 1 / 6
@@ -139,7 +139,7 @@ def test_the_observer_ends_it_at_no_charge() -> None:
     observer.begin(iteration.space.x(start), iteration.space.z(start))
     outcome = run(iteration, observer=observer)
     # Every step quarters the square: 4^-5 <= 1e-3 < 4^-4.
-    assert (outcome.status, outcome.iterations) == ("optimal", 5)
+    assert (outcome.status, outcome.iterations) == ("done", 5)
     assert outcome.relative_error == pytest.approx(4.0**-5)
     solved = iteration.space.runtime.ledger
     assert dict(solved.of("solve")) == {"gradients": 5}

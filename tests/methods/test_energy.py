@@ -10,7 +10,7 @@ import pytest
 
 from ccmac.linalg.chebyshev import correction_interval
 from ccmac.methods.energy import Energy
-from certificates.test_certifier import case
+from certificates.test_realized import case
 
 
 @pytest.mark.parametrize("augment", [0.0, 0.75])

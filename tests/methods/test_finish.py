@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates.error_bound import Proved
+from ccmac.certificates.bound import Proved
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
 from ccmac.linalg.ranks import row_space
@@ -19,94 +19,9 @@ from ccmac.methods.driver import Outcome
 from ccmac.runtime import InProcess
 
 
-class Rule:
-    """A stopping rule whose last check is told; how often it was asked is counted."""
-
-    def __init__(self, done: bool) -> None:
-        self.done = done
-        self.asked = 0
-
-    def final(self, iteration: Any, state: Any) -> Any:
-        self.asked += 1
-        return Fake(agreed=lambda runtime: Check(0.5, self.done))
-
-
-def prepared(**more: Any) -> Any:
-    iteration = Fake(space=Fake(runtime=None), dual=lambda state, judge: None)
-    return Fake(**{"iteration": iteration, "stopping": None, "judge": None, **more})
-
-
-def ended(status: str, check: Check | None = None) -> Outcome:
-    return Outcome(status, None, 3, check)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("status", "known", "proved", "said", "asked"),
-    [
-        ("max_iterations", None, False, "max_iterations", 1),
-        ("max_iterations", None, True, "optimal", 1),
-        ("max_iterations", False, True, "optimal", 1),
-        ("max_iterations", True, False, "optimal", 0),  # proved before
-        ("finished", None, False, "stalled", 1),
-        ("finished", False, True, "stalled", 0),  # it was asked when it finished
-        ("finished", True, True, "optimal", 0),
-        ("interrupted", None, True, "interrupted", 1),
-        ("diverged", None, True, "diverged", 0),
-        ("optimal", True, True, "optimal", 0),
-    ],
-)
-def test_the_status_and_the_last_check(
-    status: str, known: bool | None, proved: bool, said: str, asked: int
-) -> None:
-    rule = Rule(proved)
-    check = None if known is None else Check(0.25, known)
-    found, last = finish._verdict(prepared(stopping=rule), ended(status, check))
-    assert (found, rule.asked) == (said, asked)
-    assert (last is check) == (not asked)
-    assert finish._verdict(prepared(), ended("max_iterations")) == ("max_iterations", None)
-
-
-def test_where_a_bound_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: Any = object()
-    work: Any = object()
-    assert finish._certificate(work, prepared(), ended("optimal"), Check(0.5, True, told)) is told
-    judged: list[Any] = []
-
-    def look(w: Any, dual: Any) -> Any:
-        judged.append((w, dual))
-        return Fake(bound="quick")
-
-    monkeypatch.setattr(finish, "Certifier", lambda judge, outside: Fake(look=look))
-    monkeypatch.setattr(finish, "Outside", lambda work, judge: None)
-    iteration = Fake(dual=lambda state, judge: "dual", embedded=lambda state, judge: "w")
-    for mu, status, bound in (
-        (0.1, "max_iterations", "quick"),
-        (0.0, "max_iterations", None),
-        (math.inf, "max_iterations", None),
-        (0.1, "diverged", None),
-    ):
-        run = prepared(iteration=iteration, judge=Fake(objective=Fake(mu=mu)))
-        assert finish._certificate(work, run, ended(status), Check(0.5, False)) == bound
-    assert judged == [("w", "dual")]
-    silent = prepared(judge=Fake(objective=Fake(mu=0.1)))
-    assert finish._certificate(work, silent, ended("max_iterations"), None) is None
-    assert finish._certificate(work, prepared(iteration=iteration), ended("optimal"), None) is None
-
-
 def proved() -> Proved:
-    return object.__new__(Proved)
-
-
-def test_on_what_a_bound_rests() -> None:
-    judge = Fake(system=Fake(interval=Fake(source="supplied")))
-    bound: Any = object()
-    sure: Any = Fake(doubts=[])
-    assert finish._rests_on(prepared(judge=judge), None, sure) == "nothing"
-    assert finish._rests_on(prepared(judge=judge), bound, sure) == "supplied"
-    assert finish._rests_on(prepared(judge=judge), proved(), sure) == "proved"
-    assert finish._rests_on(prepared(), bound, sure) == "proved"
-    doubted: Any = Fake(doubts=["one"])
-    assert finish._rests_on(prepared(judge=judge), bound, doubted) == "estimated"
+    none = np.zeros(0)
+    return Proved(none, none, 0.5, 0.0, 0.0, 1.0, none, none, none)
 
 
 @pytest.mark.parametrize(
@@ -134,27 +49,6 @@ def test_what_is_said_of_the_rows(kept: float, dropped: float, told: bool) -> No
     assert finish._facts(work, None, "nothing") == {"rests_on": "nothing", "drift": 2e-16}
 
 
-# -- prices ----------------------------------------------------------------------------------------
-def test_prices_in_the_users_units() -> None:
-    space = Fake(x=lambda w: w[:2], z=lambda w: w[2:])
-    system = Fake(common_price=lambda p: np.hstack([2 * p, p]))
-    realized: Any = Fake(space=space, system=system, s=4.0)
-    told: list[Any] = []
-    recovery: Any = Fake(coupling=Fake(width=2), multipliers=lambda *given: told.append(given))
-    gradient = np.array([1.0, 2.0, 8.0])
-    for price, expected in (
-        (np.array([[3.0, 5.0]]), [[6.0, 10.0]]),
-        (np.zeros((1, 0)), [[0.0, 0.0]]),
-    ):
-        bound: Any = Fake(price=price, gradient=gradient)
-        finish._prices(recovery, realized, bound)
-        on_x, on_z, common = told.pop()
-        assert (on_x.tolist(), on_z.tolist()) == ([1.0, 2.0], [2.0])
-        assert common.tolist() == expected
-    for nothing in (Fake(price=None, gradient=gradient), Fake(price=gradient, gradient=None)):
-        assert finish._prices(recovery, realized, nothing) is None  # type: ignore[arg-type]
-
-
 # -- results without a run -------------------------------------------------------------------------
 def problem() -> Any:
     agents = [ccmac.Agent(ccmac.objectives.SquaredDistance(1.0), A=np.ones((1, d))) for d in (2, 1)]
@@ -177,7 +71,7 @@ def test_results_of_problems_without_a_solution() -> None:
         finish.unbounded_result(work, direction, 5),
         finish.without_solution(
             work,
-            ended("optimal", Check(math.nan, True, verdict=direction)),
+            Outcome("done", None, 3, Check(math.nan, verdict=direction)),  # type: ignore[arg-type]
             None,
             None,
             5,  # type: ignore[arg-type]

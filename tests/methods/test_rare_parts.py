@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from ccmac.certificates.gap_stopping import UndeterminedStop
 
 import ccmac
 from ccmac import Agent, Network, Problem
-from ccmac.certificates.gap_stopping import UndeterminedStop
 from ccmac.certificates.stopping import ProofStop
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods import CrossDirect

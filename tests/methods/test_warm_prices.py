@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.multipliers import Multipliers
 from ccmac.errors import InputError
 from ccmac.paper.instances import dispatch
 from ccmac.results import Solution

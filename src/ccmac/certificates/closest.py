@@ -10,9 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.infeasibility import Infeasibility, claimed, proves
-from ccmac.certificates.prices import CONFLICT, Recovery
+from ccmac.certificates.multipliers import CONFLICT, Recovery
+from ccmac.certificates.realized import Certifier
 from ccmac.certificates.weighing import Lambda, Weighed, Weighing
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import powers

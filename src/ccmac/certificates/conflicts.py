@@ -21,9 +21,9 @@ from ccmac.certificates.infeasibility import (
     doubted,
     proves,
 )
+from ccmac.certificates.multipliers import Recovery
 from ccmac.certificates.own_rows import PASSES, SEEN, contradiction, defect_of, of_rows, sharpened
-from ccmac.certificates.prices import Recovery
-from ccmac.certificates.share import unmet
+from ccmac.certificates.proof import unmet
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, Long, dot, norm, product, rounded_sum
 from ccmac.linalg.tolerances import EPS

@@ -27,16 +27,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.certificates.bound import Particulars, Proved
 from ccmac.certificates.bounded import Bounded, Shares, beside_columns, outward, pushed, unit_length
-from ccmac.certificates.error_bound import Particulars, Proved
-from ccmac.certificates.gap import DualityGap
+from ccmac.certificates.gap import DualityGap, Goal
 from ccmac.certificates.infeasibility import REACH, Infeasibility, claimed, in_words
-from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.multipliers import Multipliers
 from ccmac.certificates.recession import FLAT, Recession
+from ccmac.certificates.stopping import Check, Evidence, Judge, Judged
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
 from ccmac.linalg.ranks import rounding_of_rows
@@ -46,6 +48,10 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
 CLEAN = 1e-13  # K'y beside the lengths of columns and of y, all rows of length one: rounding
+SLOPING = (
+    "the objective seems to fall without end along a direction without curvature, by too little "
+    "for a proof: nothing is proved of its least value; add curvature, limits or equations"
+)
 STEEP = 1e-9  # slope along a direction, beside all, that is more than rounding
 
 
@@ -101,6 +107,17 @@ class Duality:
         self._room = 8 * EPS * (q + len(reduced.e) + self.problem.n)
         # What is left of unit rows along a direction that keeps them.
         self._rounding = 2 * rounding_of_rows((int(work.curvature.d.sum()) + q,))
+
+    @classmethod
+    def unbounded_below(
+        cls, work: Workspace, reduced: Reduced, start: tuple[Array, Array]
+    ) -> Duality:
+        """Of quadratics, whose unknowns have no bounds."""
+        problem = work.problem
+        forms = [a.objective.polyhedral(problem.d[i], problem.q) for i, a in problem.agents.items()]
+        ends = np.full((problem.n, 2 * problem.q), np.inf)
+        ends[:, : problem.q] = -np.inf
+        return cls(work, reduced, forms, ends, start)
 
     def _summed(self, vectors: list[Array], scalars: list[list[float]]) -> tuple[Array, Array]:
         """(sum of the vectors, all agents' scalars) in one message."""
@@ -319,3 +336,55 @@ def crossing(bounds: Array, m: int) -> Infeasibility | None:
         value=float(gaps[j]),
         z_bounds=np.eye(len(gaps))[j],
     )
+
+
+class Solved(Protocol):
+    """What the judge asks of an iteration that solves directly."""
+
+    def prices(self, state: Any) -> Prices:
+        """Of all equations, at the point."""
+
+    def steepest(self) -> list[tuple[Array, Array, float]]:
+        """(flat x, z) of directions that promise to let F fall without end, and the share of all
+        slopes that is rounding along them.
+        """
+
+
+class DualityJudge(Judge):
+    """F - F* <= eps and violation <= tol, or a recession direction; by one averaging each.
+
+    Without curvature on the kernel of all equations no distance to "the" solution can be bounded,
+    but a :class:`Duality` bounds values; a slope along a direction that neither the equations nor
+    any Hessian see is proved to let F fall without end.
+    """
+
+    def __init__(self, duality: Duality, goal: Goal, record: dict[str, Any]) -> None:
+        self.duality = duality
+        self.goal = goal
+        self.record = record
+        self.notes = []
+        self._tried = False
+
+    def check(self, iteration: Judged, state: Any) -> Check:
+        """A recession direction first."""
+        method: Solved = iteration  # type: ignore[assignment]
+        verdict = None if self._tried else self.fall(method)
+        self._tried = True
+        if verdict is not None:
+            return Check(math.nan, verdict=verdict)
+        x, z = iteration.point(state)
+        found, proved = self.duality.gap(x, z[0], method.prices(state))
+        self.record.update(found.record(self.goal))
+        bound = found.bound(found.required(self.goal))
+        return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)
+
+    def fall(self, method: Solved) -> Recession | None:
+        """A recession direction that is proved; a slope that proves nothing leaves a doubt."""
+        doubts = self.duality.work.doubts
+        for direction in method.steepest():
+            verdict = self.duality.fall(*direction)
+            if verdict is not None:
+                return verdict
+            if self.duality.slope_seen and SLOPING not in doubts:
+                doubts.append(SLOPING)
+        return None

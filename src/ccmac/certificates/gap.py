@@ -14,19 +14,29 @@ sum_i ||z_i||^2, whose dual norm measures r, adding F(v) >= F* + ||v - w*||^2/2 
 F* >= F(u) + <g, w* - u> + ||w* - u||^2/2 - slack gives for e = ||v - u|| and D = ||v - w*||
 
     D^2 <= (||r|| + e) D + ||r|| e + c,   c = F(v) - F(u) + slack + ||p|| dist(u).
+
+With bounds and inequalities :mod:`ccmac.certificates.duality` has the gap.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
 
 from ccmac.certificates.infeasibility import PLAIN
+from ccmac.certificates.realized import Certifier, Later, zero
+from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, over
 from ccmac.inputs import Array
+from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Realized
+from ccmac.runtime.base import Rider
+from ccmac.runtime.space import piece_sums
 
-ESTIMATE = 2.0
+REPAIRED = 1e-2  # share of the accuracy that a repair, or a projection, may leave
 
 
 @dataclass(frozen=True)
@@ -38,13 +48,29 @@ class Goal:
     radius: float | None = None
 
     def epsilon(self, value: float) -> float:
-        """The accuracy asked for when the objective is ``value``."""
-        return self.accuracy if self.accuracy is not None else self.tol * max(1.0, abs(value))
+        """The accuracy asked for when the objective is ``value``; 0 where that is none."""
+        if self.accuracy is not None:
+            return self.accuracy
+        return self.tol * max(1.0, abs(value)) if math.isfinite(value) else 0.0
 
     @property
     def absolute(self) -> float:
         """The accuracy a schedule is made for, before any value of F is known."""
         return self.tol if self.accuracy is None else self.accuracy
+
+    def required(self, travelled: float) -> float:
+        """The radius a gap must hold for: given, else max(1, 2 ||w - w0||).
+
+        A point that has hardly moved must not prove itself optimal.
+        """
+        return self.radius if self.radius is not None else max(1.0, 2.0 * travelled)
+
+    @property
+    def radius_source(self) -> str:
+        """In words."""
+        if self.radius is not None:
+            return "supplied"
+        return "estimated: twice the distance travelled, at least 1"
 
 
 def execution_radius(realized: Realized, radius: float) -> float:
@@ -52,13 +78,6 @@ def execution_radius(realized: Realized, radius: float) -> float:
     if not realized.space.q:
         return radius
     return radius * max(1.0, math.sqrt(realized.space.runtime.n) / realized.s)
-
-
-def user_distance(realized: Realized) -> float:
-    """||(x, mean z)|| of an execution vector of length one at most: mean z = s sum_i z_i / n."""
-    if not realized.space.q:
-        return 1.0
-    return max(1.0, realized.s / math.sqrt(realized.space.runtime.n))
 
 
 @dataclass(frozen=True)
@@ -98,7 +117,7 @@ class Gap:
     def radius(self, epsilon: float) -> float:
         """The largest R for which both parts of the criterion are proved (0: none)."""
         allowed = epsilon - self.base
-        if allowed < 0 or (not self.smooth and self.feasibility(1.0) > epsilon):
+        if not allowed >= 0 or (not self.smooth and self.feasibility(1.0) > epsilon):
             return 0.0
         limits = [allowed / self.slope if self.slope > 0 else math.inf]
         if self.smooth and self.distance * self.steepness > 0:
@@ -107,24 +126,23 @@ class Gap:
 
     def required(self, goal: Goal) -> float:
         """The radius the criterion must hold for: given, else estimated."""
-        return goal.radius if goal.radius is not None else estimated_radius(self.travelled)
+        return goal.required(self.travelled)
 
-    def met(self, goal: Goal) -> bool:
-        """Whether the criterion is proved for the required radius, and unit rows hold to tol."""
-        proved = self.radius(goal.epsilon(self.value)) >= self.required(goal) * (1 - 1e-12)
-        return proved and self.violation <= goal.tol
+    def ratio(self, goal: Goal) -> float:
+        """Gap, scaled feasibility and violation of unit rows over what is asked: the largest."""
+        radius = self.required(goal)
+        epsilon = goal.epsilon(self.value)
+        values = over(self.bound(radius), epsilon), over(self.feasibility(radius), epsilon)
+        return max(*values, over(self.violation, goal.tol))
 
     def record(self, goal: Goal) -> dict[str, Any]:
         """For Result.certificates."""
         epsilon = goal.epsilon(self.value)
         required = self.required(goal)
-        source = "estimated: twice the distance travelled, at least 1"
-        if goal.radius is not None:
-            source = "supplied"
         return {
             "epsilon": epsilon,
             "radius": required,
-            "radius_source": source,
+            "radius_source": goal.radius_source,
             "radius_proved": self.radius(epsilon),
             "gap": self.bound(required),
             "feasibility": self.feasibility(required),
@@ -160,25 +178,24 @@ class DualityGap:
 
     def required(self, goal: Goal) -> float:
         """The radius it must hold for: given, else estimated."""
-        return goal.radius if goal.radius is not None else estimated_radius(self.travelled)
+        return goal.required(self.travelled)
 
-    def met(self, goal: Goal) -> bool:
-        """Whether gap and violation are small enough.
+    def ratio(self, goal: Goal) -> float:
+        """Gap and violations over what is asked: the largest.
 
         A bound far below zero tells of a violation that lowers F by more than the accuracy. Beside
         large right-hand sides a small violation may be a contradiction that must be proved.
         """
         most = max(abs(self.bound(self.required(goal))), self.below)
-        small = self.violation <= goal.tol and self.lacks <= max(PLAIN, self.hidden)
-        return most <= goal.epsilon(self.value) and small
+        lacks = over(self.lacks, max(PLAIN, self.hidden))
+        lacks = 0.0 if lacks <= 1.0 else math.inf
+        return max(over(most, goal.epsilon(self.value)), over(self.violation, goal.tol), lacks)
 
     def record(self, goal: Goal) -> dict[str, Any]:
         """For Result.certificates."""
         epsilon = goal.epsilon(self.value)
         required = self.required(goal)
-        source = "supplied"
-        if goal.radius is None:
-            source = "estimated: twice the distance travelled, at least 1"
+        source = goal.radius_source
         if self.least != 1.0:
             source += ", in units of the unknowns; told is the ball of yours within"
         proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
@@ -191,16 +208,307 @@ class DualityGap:
             "feasibility": self.violation,
             "value": self.value,
             "below": self.below if math.isfinite(self.below) else None,
-            "proved_by": "bound" if self.met(goal) else "nothing",
+            "proved_by": "bound" if self.ratio(goal) <= 1.0 else "nothing",
         }
-
-
-def estimated_radius(travelled: float) -> float:
-    """max(1, 2 ||w - w0||): a point that has hardly moved must not prove itself optimal."""
-    return max(1.0, ESTIMATE * travelled)
 
 
 def strong_distance(r: float, moved: float, rest: float) -> float:
     """Largest D with D^2 <= (r + moved) D + r moved + rest."""
     b = r + moved
     return 0.5 * (b + math.sqrt(max(b * b + 4.0 * (r * moved + rest), 0.0)))
+
+
+class GapCertifier(Certifier):
+    """Gaps for points of one realized problem, started at ``w0`` (a consensus point).
+
+    ``convexity`` is (mu_x, mu_z) of every agent's objective in the user's variables.
+    """
+
+    def __init__(
+        self, realized: Realized, w0: Array, convexity: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
+        super().__init__(realized)
+        self.w0 = w0
+        self.convexity = convexity
+        # ||(x, mean z)|| of an execution vector of length one at most: mean z = s sum_i z_i / n.
+        copies = math.sqrt(realized.space.runtime.n)
+        self.unit = max(1.0, realized.s / copies) if realized.space.q else 1.0
+
+    @property
+    def strong(self) -> bool:
+        """Whether the solution is unique by declared curvature (not in a lift: y has none)."""
+        mu = min(self.convexity)
+        return 0 < mu < math.inf and self.space.z_end == self.space.size
+
+    @property
+    def error_unit(self) -> float:
+        """||(x, z)|| in the user's variables at most, z the mean, where the strong norm is 1."""
+        mu_x, mu_z = self.convexity
+        return 1.0 / math.sqrt(min(mu_x, self.space.runtime.n * mu_z))
+
+    def _in_strong_units(self, w: Array, *, dual: bool = False) -> Array:
+        """w with ||w||^2 = mu_x ||x||^2 + mu_z sum_i ||z_i||^2 (or its dual) as plain square."""
+        mu_x, mu_z = self.convexity
+        scales = math.sqrt(mu_x), math.sqrt(mu_z) * self.realized.s
+        out = w.copy()
+        self.space.x(out)[...] *= 1.0 / scales[0] if dual else scales[0]
+        self.space.z(out)[...] *= 1.0 / scales[1] if dual else scales[1]
+        return out
+
+    def value(self, w: Array) -> float:
+        """sum_i f_i at each agent's own copy; one averaging."""
+        return float(self.space.runtime.total(self.realized.objective.values(w))[0])
+
+    def way(self, w: Array) -> Array:
+        """(x, mean z) - (x0, z0) in the user's variables, as the agents' shares of it."""
+        step = w - self.w0
+        self.space.z(step)[...] *= self.realized.s / math.sqrt(self.space.runtime.n)
+        return step
+
+    def _ask(
+        self, *products: tuple[Array, Array], at: Array | None = None, more: tuple[Array, ...] = ()
+    ) -> Rider:
+        """Inner products, ``more`` columns, last the value of F ``at`` a point: next message."""
+        space = self.space
+        columns = [space.partial_dots(u, v) for u, v in products]
+        columns += more
+        if at is not None:
+            columns.append(self.realized.objective.values(at))
+        return space.runtime.ride(np.concatenate(columns, axis=1))
+
+    def gap(
+        self,
+        w: Array,
+        gradient: Array,
+        p: Array,
+        *,
+        value: float | None = None,
+        distance: Later | None = None,
+        slack: Later = zero,
+        price: Array | None = None,
+        stiff: float = 0.0,
+    ) -> Gap:
+        """The bound at w itself with the dual vector p in Range K'.
+
+        ``price`` is that of p; the gradient is rounded like ``stiff`` w too. Cost: one averaging,
+        one residual where the distance to the feasible set is not known. Scalars ride;
+        sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is
+        (sum_i ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
+        """
+        objective = self.realized.objective
+        space = self.space
+        r = gradient + p
+        way = self.way(w)
+        pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way), (w, w))
+        L = objective.L if math.isfinite(objective.L) else 0.0
+        off = 4 * EPS * (L + stiff) * np.sqrt(space.partial_dots(w, w))
+        more = tuple(self.rounding(w, gradient, r, off))
+        told = self._ask(*pairs, at=w if value is None else None, more=more)
+        if distance is None:
+            distance = zero
+            if not self._system.empty:
+                residual = self._system.residual(w)[0]
+                beside = space.ride((residual, residual))
+                distance = partial(self._distance, beside)
+        own = space.runtime.ride(piece_sums(space.x(r) ** 2, space.d)[:, None])
+        mean = space.runtime.average(space.z(r))[0] * (space.runtime.n / self.realized.s)
+        slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))
+        sums = told.value + self.unseen**2
+        inner, steep, size, moved, length, *rest = (float(v) for v in sums)
+        value = rest[2] if value is None else value
+        # All that rounding may take is added here.
+        lacks, away = self._lost(math.sqrt(length), np.array(rest[:2]))
+        scale = execution_radius(self.realized, 1.0)
+        travelled = math.sqrt(moved)
+        base = slack() + inner + scale * travelled * lacks
+        base += 4 * EPS * space.runtime.n * math.sqrt(steep * length)
+        far = distance() + away
+        smooth = math.isfinite(objective.L)
+        steepness = objective.L if smooth else math.sqrt(steep)
+        return Gap(
+            w,
+            gradient,
+            p,
+            value,
+            base + (math.sqrt(size) + lacks) * far,
+            slope + scale * lacks,
+            far,
+            travelled,
+            steepness if steepness > 0 else 1.0,  # F is flat: violations count all the same
+            smooth,
+            scale,
+            price,
+            self.unit,
+            lacks=lacks,
+        )
+
+    def repaired(self, w: Array, wanted: float | Later) -> tuple[Array, Later]:
+        """(RF^k(w), its distance to the feasible set, at most)."""
+        if self._system.empty:
+            return w, zero
+        return self._repair(w, wanted)
+
+    def tight_smooth(self, w: Array, goal: Goal) -> Gap:
+        """At the repaired point with p = -Pi_N grad F: affine calls and one gradient."""
+        objective = self.realized.objective
+        way = self.way(w)
+        gradient = objective.gradient(w)
+        told = self._ask((gradient, gradient), (way, way), at=w)
+
+        def accuracy() -> tuple[float, float]:
+            steep, moved, value = (float(v) for v in told.value)
+            radius = goal.required(math.sqrt(moved))
+            reach = objective.L * execution_radius(self.realized, radius)
+            size = max(math.sqrt(steep), reach, 1e-300)
+            epsilon = REPAIRED * goal.epsilon(value)
+            return min(epsilon / size, self._near(goal)), epsilon / max(radius, 1e-300)
+
+        repaired, distance = self.repaired(w, lambda: accuracy()[0])
+        gradient, _ = objective.precise_gradient(repaired)
+        p, price = self.project(gradient, lambda: accuracy()[1])
+        return self.gap(repaired, gradient, p, distance=distance, price=price)
+
+    def tight_subgradient(
+        self,
+        w: Array,
+        gradient: Array,
+        goal: Goal,
+        slack: Later = zero,
+        share: float = 1.0,
+        stiff: float = 0.0,
+    ) -> Gap:
+        """At the repaired point (w itself where F is infinite there), from a subgradient at w.
+
+        F(v) - F* <= F(v) - F(w) + bound(w); the repaired v is used if its value is finite. For a
+        strongly convex F it is repaired as far as rounding allows, so that it counts as feasible
+        in the error bound; ``share`` of the convexity holds along the subgradient given, which
+        is rounded like ``stiff`` w.
+        """
+        way = self.way(w)
+        told = self._ask((gradient, gradient), (way, way), at=w)
+
+        def near() -> float:
+            radius = goal.required(math.sqrt(float(told.value[1])))
+            return REPAIRED * goal.epsilon(float(told.value[2])) / max(radius, 1e-300)
+
+        p, price = self.project(gradient, near)
+        steep, moved, value = (float(v) for v in told.value)
+        found = self.gap(w, gradient, p, value=value, slack=slack, price=price, stiff=stiff)
+        steep = max(math.sqrt(steep), 1e-300)
+        if math.isfinite(self.realized.objective.L):
+            reach = execution_radius(self.realized, goal.required(math.sqrt(moved)))
+            steep = max(steep, self.realized.objective.L * reach)
+        epsilon = REPAIRED * goal.epsilon(value)
+        wanted = 0.0 if self.strong else min(epsilon / steep, self._near(goal))
+        repaired, distance = self.repaired(w, wanted)
+        return self._moved_to(repaired, distance, found, slack, share)
+
+    def _moved_to(
+        self, repaired: Array, distance: Later, found: Gap, slack: Later, share: float
+    ) -> Gap:
+        """The bound at w carried to a feasible point; with an error bound where F is strong."""
+        w = found.w
+        gradient = found.gradient
+        p = found.p
+        pairs = [(p, p), (gradient, gradient), (repaired, repaired)]
+        if self.strong:
+            r = self._in_strong_units(gradient + p, dual=True)
+            step = self._in_strong_units(repaired - w)
+            pairs += [(r, r), (step, step)]
+        told = self._ask(*pairs, at=repaired).value
+        size, steep, length, *strong, there = (float(v) + self.unseen**2 for v in told)
+        if not math.isfinite(there):
+            return found
+        lost = abs(found.value) + abs(there) + math.sqrt(steep * length)
+        lost *= 4 * EPS * (self.space.runtime.n + 8)
+        error = math.inf
+        away = distance()
+        if self.strong:
+            root = math.sqrt(share)
+            mu_x, mu_z = self.convexity
+            least = min(mu_x, mu_z * self.realized.s**2)
+            rest = there - found.value + slack() + lost
+            rest += (math.sqrt(size) + found.lacks) * found.distance
+            # The feasible point next to the repaired one: F is larger there by its slope, which is
+            # that at w and what L adds on the way (of kinks: that at w alone).
+            L = self.realized.objective.L
+            there_by = L * (math.sqrt(strong[1] / least) + away) if math.isfinite(L) else 0.0
+            rest += (math.sqrt(steep) + there_by) * away
+            r_size = (math.sqrt(strong[0]) + found.lacks / math.sqrt(least)) / root
+            most = max(mu_x, mu_z * self.realized.s**2)
+            moved = root * (math.sqrt(strong[1]) + away * math.sqrt(most))
+            error = strong_distance(r_size, moved, rest) * self.error_unit / root
+            error += away * self.unit
+        base = found.base + there - found.value + lost
+        return replace(found, w=repaired, value=there, base=base, distance=away, error=error)
+
+    def _near(self, goal: Goal) -> float:
+        """How near to the feasible set a repaired point has to be for its rows."""
+        return 0.5 * goal.tol / self.unit
+
+
+class Prover(Protocol):
+    """An iteration that can bound its own gap; ``found`` is what it adds to the record."""
+
+    certifier: GapCertifier
+    found: dict[str, float]
+
+    def quick_gap(self, state: Any) -> Gap | None:
+        """A cheap bound (None: there is none yet)."""
+
+    def tight_gap(self, state: Any) -> Gap:
+        """The best bound that affine calls and one gradient give."""
+
+
+class GapJudge(Judge):
+    """F - F* <= eps and scaled feasibility <= eps for a radius, unit rows violated by tol at most.
+
+    The tight bound is taken when the quick one is near the goal. ``record`` is Result.certificates:
+    what is known last. With ``scheduled`` the schedule's own theorem proves the gap once it is
+    over; the bound is computed for the rows and for the record.
+    """
+
+    def __init__(
+        self, prover: Prover, goal: Goal, record: dict[str, Any], *, scheduled: bool = False
+    ) -> None:
+        self.prover = prover
+        self.goal = goal
+        self.record = record
+        self.scheduled = scheduled
+        self.notes = prover.certifier.notes
+
+    def check(self, iteration: Judged, state: Any) -> Check:
+        """Quick, then tight if near."""
+        quick = self.prover.quick_gap(state)
+        if quick is None:
+            return Check(math.nan)
+        bound = quick.bound(quick.required(self.goal))
+        if bound > 4.0 * self.goal.epsilon(quick.value):
+            self._note(quick)
+            return Check(bound, Evidence("look", over(bound, self.goal.epsilon(quick.value))))
+        return self._tight(state)
+
+    def _tight(self, state: Any, *, finished: bool = False) -> Check:
+        found = self.prover.tight_gap(state)
+        self._note(found)
+        rests = self.prover.certifier.realized.system.interval.source
+        evidence = Evidence("gap", found.ratio(self.goal), rests)
+        if finished:
+            evidence = Evidence("schedule", over(found.violation, self.goal.tol), rests)
+        kind = "schedule" if finished else "bound"
+        self.record["proved_by"] = kind if evidence.met else "nothing"
+        # No Euclidean error is claimed where F is not strongly convex.
+        error = found.error if math.isfinite(found.error) else math.nan
+        proved = self.prover.certifier.proved(
+            found.w, found.gradient, found.price, error, found.slope, found.distance
+        )
+        return Check(found.bound(found.required(self.goal)), evidence, proved)
+
+    def _note(self, found: Gap) -> None:
+        """Write what is known now."""
+        self.record.update(found.record(self.goal))
+        self.record.update(self.prover.found)
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """One tight bound."""
+        return self._tight(state, finished=self.scheduled and iteration.finished(state))

@@ -1,21 +1,20 @@
-"""An error bound in the user's own variables and equations, rounding included.
+"""The error bound where everybody knows the equations: sigma from the gathered rows.
 
-For w = (x, z), K the user's rows (local, coupled, shared), any coupled price y and
+For w = (x, z), K the user's rows (local, coupled, shared), any coupled multiplier y and
 
     g = grad F(w) + (A'y, Bbar'y),   r = dist(g, Range [C' 0; 0 D']),   delta >= dist(w, {K w = v})
 
-D = ||w - w*|| obeys the bound of :mod:`ccmac.certificates.error_bound` with mu and L of F (that of
+D = ||w - w*|| obeys the bound of :mod:`ccmac.certificates.bound` with mu and L of F (that of
 :mod:`ccmac.certificates.inside` where a quadratic F bends on ker K only). delta comes from
-violations of the equations themselves, divided by a lower bound of the least singular value of the
-rows (:class:`ccmac.workspace.reduced.Reduced`); what rounding may have added to a gradient, a
-violation, a kernel or that singular value is added to r and delta. Rows that are
-dependent by the convention of :mod:`ccmac.linalg.ranks` are left out: the bound is about the
-problem without them.
+violations of the equations themselves over a lower bound of the least singular value of the rows
+(:class:`ccmac.workspace.reduced.Reduced`); rows that are dependent by the convention of
+:mod:`ccmac.linalg.ranks` are left out, and the bound is about the problem without them. All of it
+is evaluated in the long format; rounding is added in :meth:`Proof.concluded` and nowhere else.
 
-:meth:`Proof.judged` proves it of any point and price in one averaging, which carries residuals,
-objective and what multipliers need as well (:mod:`ccmac.certificates.share`). Of quadratics the
-point may have more digits than doubles; the bound of its rounding is larger by the distance of the
-two. :meth:`Proof.at` first moves a point onto the equations and takes the best price there, dense
+:meth:`Proof.judged` bounds the error of any point and multiplier in one averaging, which carries
+residuals, objective and what the other multipliers need as well. Of quadratics the point may have
+more digits than doubles; the bound of its rounding is larger by the distance of the two.
+:meth:`Proof.at` first moves a point onto the equations and takes the best multiplier there, dense
 work on what everybody knows: two averagings more (three where rounding left much to move).
 """
 
@@ -23,25 +22,138 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Particulars, Proved, change_bound, distance_bound
+from ccmac.certificates.bound import Particulars, Proved, distance_bound
 from ccmac.certificates.inside import inner_bound
-from ccmac.certificates.prices import Multipliers
-from ccmac.certificates.share import NUMBERS, Heard, Share, Told
+from ccmac.certificates.multipliers import Multipliers
+from ccmac.certificates.stopping import Check, Judge, Judged, check_of
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
+from ccmac.linalg.extended import (
+    EPS_LONG,
+    Long,
+    gradient_rounding,
+    halves,
+    norm,
+    product,
+    square,
+    summed,
+)
+from ccmac.linalg.ranks import RowSpace
 from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.notes import heard_by_all
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
-PASSES = 3  # repairs with prices, at most
-MOVED = 1e-9  # of a point's size: a repair that moves it further is followed by another
-
 Pieces = list[Long]  # one x_i an agent
+NUMBERS = 7  # of an agent's row beside its vectors
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an agent sends of a point, and what it keeps of it."""
+
+    row: Array
+    gradient: Long
+    multiplier: Array  # of C, with the sign of the Lagrangian
+
+
+class Share:
+    """One agent's blocks, in the long format where it counts."""
+
+    def __init__(self, work: Workspace, reduced: Reduced, k: int) -> None:
+        self.i = list(work.problem.agents)[k]
+        agent = work.problem.agents[self.i]
+        self.objective = agent.objective
+        self.d = work.problem.d[self.i]
+        self.q = work.problem.q
+        self.A = reduced.A[k]
+        self.B = reduced.B[k]
+        self.C = reduced.C[k]
+        self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
+        self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
+        self.kernel = reduced.kernels[k]
+        self.hidden = reduced.hidden(k)
+        self.L = float(work.curvature.own_L[self.i])
+
+    def gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
+        """(grad f_i, a bound on its rounding)."""
+        gradient = self.objective.precise_gradient(x, z)
+        rounding = gradient_rounding(gradient, np.concatenate([x, z]), self.L)
+        return gradient.astype(np.longdouble), rounding
+
+    def misfit(self, x: Array | Long, z: Array | Long) -> Long:
+        """A_i x_i + B_i z - b_i."""
+        return product(self.A, x) + product(self.B, z) - self.b
+
+    def onto_local(self, x: Array | Long) -> Long:
+        """The nearest point to x on {C_i x = c_i}, as far as the kernel is known."""
+        space = self.kernel.space
+        x = x.astype(np.longdouble)
+        if not space.rank:
+            return x
+        lacks = (self.c - product(self.C, x)).astype(np.float64)
+        return np.asarray(x + space.basis @ space.coordinates(lacks))
+
+    def inside(self, v: Array) -> Array:
+        """The part of v in ker C_i."""
+        N = self.kernel.basis
+        return np.asarray(N @ (N.T @ v))
+
+    def local_distance(self, x: Array | Long) -> float:
+        """From {C_i x = c_i}: the violation of the unit rows over their least singular value."""
+        space = self.kernel.space
+        if not space.rank:
+            return 0.0
+        unit = space.inverse_lengths
+        off = norm(unit * (product(self.C, x) - self.c))
+        off += (
+            4
+            * EPS_LONG
+            * (self.d + 2)
+            * (norm(unit[:, None] * self.C) * norm(x) + norm(unit * self.c))
+        )
+        return off / float(space.singular[-1])
+
+    def stationarity(self, gradient: Long, price: Array | Long) -> tuple[float, Array]:
+        """(dist(grad_x + A'y, Range C') by a multiplier of C, that multiplier)."""
+        return _stripped(gradient + product(self.A.T, price), self.C, self.kernel.space)
+
+    def tell(self, x: Long, z: Long, price: Long) -> Told:
+        """The share at a point, which is also looked at as rounded to doubles."""
+        gradient, rounding = self.gradient(x, z)
+        r, multiplier = self.stationarity(gradient[: self.d], price)
+        x_high = x.astype(np.float64)
+        z_high = z.astype(np.float64)
+        numbers = [
+            rounding,
+            r * r,
+            square(x_high),
+            self.local_distance(x) ** 2,
+            self.objective.value(x_high, z_high),
+            square(product(self.C, x_high) - self.c),
+            square(x - x_high),
+            *(square(product(D, z_high) - e) for D, e in self.hidden),
+        ]
+        rounded = self.misfit(x_high, z_high).astype(np.float64)
+        row = np.concatenate(
+            [halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded, numbers]
+        )
+        return Told(row, gradient, multiplier)
+
+
+def _stripped(total: Long, rows: Array, space: RowSpace) -> tuple[float, Array]:
+    """(||total - rows'kappa||, -kappa) for the best kappa, and what rounding left of it."""
+    kappa: Long = np.zeros(len(rows), dtype=np.longdouble)
+    left = total
+    for _ in range(2):
+        kappa = kappa + space.multipliers(space.basis.T @ left.astype(np.float64))
+        left = total - product(rows.T, kappa)
+    return norm(left), np.asarray(-kappa.astype(np.float64))
 
 
 class Proof:
@@ -60,13 +172,12 @@ class Proof:
         else:
             mu = float(table.mu.min())
             self.L = float(table.L.sum())
-        # Constants from a decomposition are right to its rounding.
         # Without any unknowns there is no curvature to speak of, and no error either.
         mu = mu if mu < math.inf else 1.0
-        self._widest = int(table.d.max(initial=0))  # of all agents: all must find the same bound
-        self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(table.own_L.max())
+        self._widest = int(table.d.max(initial=0)) + self.problem.q
+        # Constants from a decomposition are right to its rounding.
+        self.mu = mu - 2 * EPS * self._widest * float(table.own_L.max())
         self.agents = [Share(work, reduced, k) for k in range(len(self.problem.agents))]
-        self.open = not work.runtime.averaging.hides
         self.inside = 0.0  # curvature on the kernel of all equations, where that is what is known
         self._long = table.quadratic  # others have gradients at doubles only
 
@@ -126,14 +237,14 @@ class Proof:
         price, shared = reduced.prices(reduced.inverse_gram(rows))
         Bbar = reduced.Bbar.astype(np.float64)
         back = [
-            agent.onto_local(self.rounded(piece - agent.inside(agent.A.T @ price)))
+            agent.onto_local(self._rounded(piece - agent.inside(agent.A.T @ price)))
             for agent, piece in zip(self.agents, pieces, strict=True)
         ]
-        length = float(np.linalg.norm((reduced.U.T @ rows) / reduced.sigma))
+        length = norm((reduced.U.T @ rows) / reduced.sigma)
         z = z - Bbar.T @ price - reduced.D.T @ shared
-        return [self.rounded(v) for v in back], self.rounded(z), length
+        return [self._rounded(v) for v in back], self._rounded(z), length
 
-    def rounded(self, v: Long) -> Long:
+    def _rounded(self, v: Long) -> Long:
         """To doubles, unless every objective is quadratic."""
         return v if self._long else v.astype(np.float64).astype(np.longdouble)
 
@@ -142,13 +253,13 @@ class Proof:
         """The bound at the repaired point."""
         pieces, z = self._met(x, copies)
         price = np.zeros(self.problem.m)
-        for _ in range(PASSES if self.reduced.rank else 0):
+        for _ in range(3 if self.reduced.rank else 0):
             self._charge(gradients=1, A=3, B=1, C=2)
             slopes = [a.gradient(v, z)[0] for a, v in zip(self.agents, pieces, strict=True)]
             coupled, along, slope, size = self.sums(pieces, z, slopes)
             price = self.best_price(along, slope.astype(np.float64))
             pieces, z, length = self._moved(pieces, z, coupled)
-            if length <= MOVED * max(1.0, math.hypot(size, norm(z))):
+            if length <= 1e-9 * max(1.0, math.hypot(size, norm(z))):
                 break
         return self.judged(pieces, z, price.astype(np.longdouble))
 
@@ -188,59 +299,72 @@ class Proof:
         """The bound from the shares of all agents (``table``)."""
         m = self.problem.m
         q = self.problem.q
-        heard = Heard.of(table, m, q, None if self.open else self.runtime.averaging.grain)
-        slope = summed(heard.slopes)
+        reduced = self.reduced
+        misfits, slopes, rounded, numbers = np.split(table, np.cumsum([2 * m, 2 * q, m]), axis=1)
+        coupled = summed(misfits)
+        slope = summed(slopes)
         z_high = z.astype(np.float64)
-        left, shared = self._shared_stationarity(slope, price)
-        r = math.hypot(heard.stationarity, left + heard.noise) * (1 + 16 * EPS)
-        long_size = math.hypot(heard.long_size, norm(z))
-        delta = self._distance(z, summed(heard.misfit), long_size, heard) * (1 + 16 * EPS)
-        tail = math.hypot(heard.tail, norm(z - z_high)) * (1 + 16 * EPS)
-        error = math.inf
-        finite = math.isfinite(r) and math.isfinite(delta)
-        if finite and 0 < self.mu < math.inf:
-            error = distance_bound(r, delta, self.mu, self.L) + tail
-        elif finite and self.inside > 0:
-            error = inner_bound(r, delta, self.inside, self.L) + tail
-        # At the point as rounded, with the price as rounded.
-        low = (price - price.astype(np.float64)).astype(np.float64)
-        off_price = math.hypot(heard.price_tail, norm(self.reduced.Bbar.T @ low)) * (1 + 16 * EPS)
+        # Of masked sums each is wrong by the grain, and rounded once.
+        hidden = self.runtime.averaging.hides
+        grain = self.runtime.averaging.grain if hidden else 0.0
+        rounding, r2, x2, off2, value, local2, tail2, *shared2 = np.add.reduce(numbers) + grain
+        on_z, shared = _stripped(slope + product(reduced.Bbar.T, price), reduced.D, reduced.shared)
+        size = math.hypot(math.sqrt(x2), norm(z_high))
+        tail = math.hypot(math.sqrt(tail2), norm(z - z_high))
+        r = math.hypot(math.sqrt(r2), on_z) + float(rounding)
+        away = 0.0
+        off = math.sqrt(off2)
+        if reduced.rank:
+            # Who moves onto the local rows first moves the coupled ones, of length one, as well.
+            away = norm(self._violation(coupled, z)) + math.sqrt(2 * m) * off
+            many = self._widest + self.problem.n
+            right = norm(reduced.unit * reduced.size_b) + norm(reduced.e)
+            away += 4 * EPS_LONG * many * (math.sqrt(2 * m) * size + right)
+            if hidden:
+                r += 4 * EPS * norm(slope) + 4 * math.sqrt(q) * grain
+                away += norm(reduced.unit * (4 * EPS * np.abs(coupled) + 4 * grain))
+            away += reduced.off_D * norm(z) + reduced.off_e
+            away = away / reduced.least if reduced.least > 0 else math.inf
+        delta = off + away
+        error = self._error(r, delta) + tail
         gradients = [share.gradient.astype(np.float64) for share in told]
         gz = np.stack([g[a.d :] for a, g in zip(self.agents, gradients, strict=True)])
         gx = [g[: a.d] for a, g in zip(self.agents, gradients, strict=True)]
+        own = norm((product(reduced.D, z_high) - reduced.e) / reduced.unit_D)
+        present = self.problem.present
+        residuals = {
+            "coupled": norm(np.add.reduce(rounded)),
+            "local": math.sqrt(local2) if "C" in present else 0.0,
+            "shared": math.sqrt(shared2[0]) if shared2 else own,
+            "consensus": 0.0,
+        }
         report = Particulars(
-            self._residuals(heard, z_high),
-            self._multipliers(told, gz, price, slope, shared),
-            heard.value,
+            residuals, self._multipliers(told, gz, price, slope, shared), float(value)
         )
         return Proved(
             np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in pieces)]),
             z_high,
             error,
-            r + self.L * tail + off_price,
+            r + self.L * tail,
             delta + tail,
-            math.hypot(heard.size, norm(z_high)),
+            size,
             np.concatenate([np.zeros(0), *gx]),
             gz,
             price.astype(np.float64),
             report,
         )
 
-    def _residuals(self, heard: Heard, z: Array) -> dict[str, float]:
-        """Of the user's rows, at the point as rounded."""
-        reduced = self.reduced
-        present = self.problem.present
-        shared = norm((product(reduced.D, z) - reduced.e) / reduced.unit_D)
-        if not math.isnan(heard.shared):
-            shared = heard.shared if "D" in present else 0.0
-        local = heard.local if "C" in present else 0.0
-        coupled = norm(heard.rounded)
-        return {"coupled": coupled, "local": local, "shared": shared, "consensus": 0.0}
+    def _error(self, r: float, delta: float) -> float:
+        """The bound with what is known of the curvature."""
+        if self.mu > 0 or not self.inside > 0:
+            return distance_bound(r, delta, self.mu, self.L)
+        finite = math.isfinite(r) and math.isfinite(delta)
+        return inner_bound(r, delta, self.inside, self.L) if finite else math.inf
 
     def _multipliers(
         self, told: Sequence[Told], gz: Array, price: Long, slope: Long, shared: Array
     ) -> Multipliers:
-        """Coupled, local, shared (least in scaled rows where not unique) and consensus prices."""
+        """Coupled, local, shared (least in scaled rows where not unique) and consensus ones."""
         reduced = self.reduced
         y = price.astype(np.float64)
         mean = slope + product(reduced.Bbar.T, y) + product(reduced.D.T, shared)
@@ -278,45 +402,58 @@ class Proof:
         image = np.concatenate([reduced.unit * coupled, reduced.D @ slope])
         return -reduced.prices(reduced.inverse_gram(image))[0]
 
-    def _shared_stationarity(self, slope: Long, price: Long) -> tuple[float, Array]:
-        """(dist(sum grad_z + Bbar'y, Range D') by a multiplier of scaled rows, that multiplier
-        with the sign of the Lagrangian); everybody knows all of it.
-        """
-        reduced = self.reduced
-        total = slope + product(reduced.Bbar.T, price)
-        space = reduced.shared
-        delta = space.multipliers(space.basis.T @ total.astype(np.float64))
-        left = total - product(reduced.D.T, delta)
-        more = space.multipliers(space.basis.T @ left.astype(np.float64))
-        left = left - product(reduced.D.T, more)
-        whole = delta.astype(np.longdouble) + more
-        spread = norm(reduced.size_B.T @ np.abs(price)) + norm(slope)
-        spread += norm(np.abs(reduced.D).T @ (np.abs(delta) + np.abs(more)))
-        noise = (len(price) + 2 * len(delta) + self.problem.n + 3) * EPS_LONG * spread
-        noise += reduced.rounded * norm(np.abs(reduced.Bbar).T @ np.abs(price))
-        noise += reduced.off_D * norm(whole)
-        return norm(left) + noise, np.asarray(-whole.astype(np.float64))
 
-    def _distance(self, z: Long, coupled: Long, size: float, heard: Heard) -> float:
-        """delta: onto the local rows first, then along the rows of T."""
-        reduced = self.reduced
-        off = heard.off
-        scaled = heard.scaled
-        if not reduced.rank:
-            return off
-        B = norm(reduced.unit[:, None] * reduced.size_B)
-        D = norm(reduced.D)
-        right = norm(reduced.unit * reduced.size_b) + norm(reduced.e)
-        widest = self._widest + self.problem.q + self.problem.n
-        noise = (widest + 4) * EPS_LONG * (math.hypot(scaled, B, D) * size + right)
-        noise += reduced.off_D * norm(z) + reduced.off_e
-        if not self.open:
-            off_sum = 4 * EPS * np.abs(coupled) + 4 * self.runtime.averaging.grain
-            noise += norm(reduced.unit * off_sum)
-        if not (reduced.least > 0 and math.isfinite(off)):
-            return math.inf
-        rows = self._violation(coupled, z).astype(np.float64)
-        least = reduced.least
-        sigma = reduced.sigma if self.open else np.full(reduced.rank, np.inf)
-        across = change_bound(rows, reduced.U, sigma, least)
-        return off + across + (noise + scaled * off) / least
+class ProofJudge(Judge):
+    """||error|| <= tol max(1, ||(x, z)||) by a :class:`Proof`.
+
+    Where the steps' own messages bound the error, nothing else is asked.
+    """
+
+    def __init__(self, proof: Proof, tol: float) -> None:
+        self.proof = proof
+        self.tol = tol
+        self.notes = []
+
+    def check(self, iteration: Judged, state: Any) -> Check:
+        """One bound."""
+        known = iteration.proved(state)
+        found = self.proof.at(*iteration.point(state)) if known is None else known
+        return check_of(found, self.tol)
+
+
+def unmet(work: Workspace, reduced: Reduced, passes: int) -> tuple[Array, float]:
+    """(misfit of the scaled rows at the point closest to all equations, distance of the right-hand
+    sides from the range), the rows of the C_i of length one counted like all others.
+
+    A point is moved onto the equations in ``passes``: the angles of the kernels turn what is left
+    of the right-hand sides, and not all of them. With Z a basis of ker T', g = Z'(what is left) and
+    W_i = A_i C_i^+ in scaled rows, lambda = (Z a, -W_i'Z a) are the multipliers with K'lambda = 0,
+    and a = (I + Z' sum W_i W_i' Z)^-1 g are those along the misfit, of length (a'g)^(1/2). One
+    averaging for each pass, and one of l min(l, d) floats.
+    """
+    agents = [Share(work, reduced, k) for k in range(len(reduced.kernels))]
+    pieces = [agent.onto_local(agent.kernel.point) for agent in agents]
+    z: Long = np.zeros(work.problem.q, dtype=np.longdouble)
+    left = reduced.right
+    for _ in range(passes):
+        price, shared = reduced.prices(reduced.inverse_gram(left))
+        moved = [v + a.inside(a.A.T @ price) for a, v in zip(agents, pieces, strict=True)]
+        pieces = [a.onto_local(v) for a, v in zip(agents, moved, strict=True)]
+        z = z + reduced.Bbar.T @ price + reduced.D.T @ shared
+        rows = [halves(a.misfit(v, z)) for a, v in zip(agents, pieces, strict=True)]
+        coupled = summed(work.runtime.gather(np.stack(rows)))
+        misfit = -reduced.unit * coupled, reduced.e - product(reduced.D, z)
+        left = np.concatenate(misfit).astype(np.float64)
+    wide = int(work.curvature.d.max(initial=0))
+    m = work.problem.m
+    own = []
+    for agent in agents:
+        space = agent.kernel.space
+        through = reduced.unit[:, None] * (agent.A @ (space.basis / space.singular))
+        own.append(reduced.packing.factor(through, agent.i, wide))
+    packing = reduced.packing
+    factors = packing.unpacked(work.runtime.gather(np.stack(own)), min(packing.length, wide))
+    along = reduced.U_null[:m].T @ np.hstack([np.zeros((m, 0)), *factors])
+    R = np.asarray(np.linalg.qr(np.vstack([np.eye(len(along)), along.T]), mode="r"))
+    half = np.linalg.solve(R.T, reduced.U_null.T @ left)
+    return np.asarray(reduced.U_null @ np.linalg.solve(R, half)), norm(half)

@@ -1,7 +1,8 @@
-"""When to stop: a certified bound checked now and then, or an observer's error to a reference.
+"""When a run may end: evidence that its goal is met, and how often it is looked for.
 
-Checks are charged to ``monitor``. A look with the method's own dual state is cheap; only when it
-gives hope is the tight bound taken at the repaired point.
+A :class:`Judge` knows a formula (an error bound, a gap); :class:`Stop` asks it at chosen iterations
+and knows nothing but ratios of bounds to goals. Every status but those of ends without success
+passes through :func:`status_of`. Checks are charged to ``monitor``.
 """
 
 from __future__ import annotations
@@ -9,26 +10,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ccmac.certificates.certifier import Certifier
-from ccmac.certificates.error_bound import Bound, Dual, Look, Proved
+from ccmac.certificates.bound import Dual, Proved
 from ccmac.certificates.infeasibility import Infeasibility
-from ccmac.certificates.proof import Proof
-from ccmac.certificates.recession import Recession
 from ccmac.inputs import Array
-from ccmac.realizations.base import Interval, Realized
+from ccmac.realizations.base import Realized
 from ccmac.runtime import Runtime
 
+if TYPE_CHECKING:
+    from ccmac.certificates.recession import Recession
+
 FIRST_CHECK = 5
-LOOK_AGAIN = 1.2  # times the iterations done
-MISS = 1.5  # after a tight bound that fell short, wait for this much more than it lacked
-NEAR = 100.0  # infeasibility over the goal below which a point without prices is looked at closely
-REPAIRABLE = 1000.0  # the same for a point with prices
-STATIONARY = 0.01  # a stationary part below this share of the infeasible part is none
-RATIO = 3.0  # what a tight bound is taken to gain on the stationary part before the first is known
 
 
 class Judged(Protocol):
@@ -50,22 +45,54 @@ class Judged(Protocol):
         """Whether the method's own schedule is over."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """What a check found: a bound in user units, and whether the goal is met.
+def over(value: float, goal: float) -> float:
+    """value / goal; infinite where either is no number: an infinite goal is met by nothing."""
+    if not (math.isfinite(value) and math.isfinite(goal)):
+        return math.inf
+    if value <= 0.0:
+        return 0.0
+    return value / goal if goal > 0 else math.inf
 
-    A ``verdict`` ends the run too: proof that there is no solution.
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a run may end on: a bound, a gap, a schedule's theorem or a reference.
+
+    ``ratio`` is what is known over what was asked for, ``rests`` on what that rests.
     """
 
+    kind: str
+    ratio: float
+    rests: str = "proved"
+
+    @property
+    def met(self) -> bool:
+        """Whether the goal is met; what is no number meets none."""
+        return self.ratio <= 1.0
+
+    def resting_on(self, word: str) -> Evidence:
+        """The same, resting on something else."""
+        return replace(self, rests=word)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check found: a bound in user units, evidence, or proof that there is no solution."""
+
     bound: float
-    done: bool
-    certificate: Bound | Proved | None = None
+    evidence: Evidence | None = None
+    certificate: Proved | None = None
     verdict: Infeasibility | Recession | None = None
 
-    def __post_init__(self) -> None:
-        """An infinite bound meets no goal, however large the point it is compared with."""
-        if math.isinf(self.bound) and self.verdict is None:
-            object.__setattr__(self, "done", False)
+    @property
+    def done(self) -> bool:
+        """Whether the run may end."""
+        return self.verdict is not None or (self.evidence is not None and self.evidence.met)
+
+    @property
+    def ratio(self) -> float:
+        """What is known over what was asked for; infinite where nothing is known."""
+        return math.inf if self.evidence is None else self.evidence.ratio
 
     def agreed(self, runtime: Runtime) -> Check:
         """Where processes round differently: what all of them find, and the largest bound.
@@ -75,16 +102,67 @@ class Check:
         if not runtime.notes.led or (self.certificate is None and not self.done):
             return self
         found = self.certificate
+        evidence = self.evidence
         notes = runtime.notes
         error = math.nan if found is None else found.error
-        mine = [self.bound, error, notes.drift, float(self.done), float(self.verdict is not None)]
-        told = runtime.gather(np.tile(mine, (len(runtime.owned), 1)))
-        bound, error, notes.drift = (float(v) for v in told[:, :3].max(axis=0))
-        done, proved = (bool(v) for v in told[:, 3:].min(axis=0))
-        done = done and proved == bool(told[:, 4].max())
+        mine = [self.bound, error, notes.drift, self.ratio, float(self.verdict is not None)]
+        table = runtime.gather(np.tile(mine, (len(runtime.owned), 1)))
+        bound, error, notes.drift, ratio, some = (float(v) for v in table.max(axis=0))
         if found is not None:
             found = replace(found, error=error)
-        return Check(bound, done, found, self.verdict if proved else None)
+        if evidence is not None:
+            evidence = replace(evidence, ratio=ratio)
+        everybody = bool(table[:, 4].min())
+        if some and not everybody:
+            evidence = None
+        return Check(bound, evidence, found, self.verdict if everybody else None)
+
+
+def check_of(found: Proved, tol: float, rests: str = "proved") -> Check:
+    """||error|| <= tol max(1, ||(x, z)||)."""
+    ratio = over(found.error, tol * max(1.0, found.size))
+    return Check(found.error, Evidence("bound", ratio, rests), found)
+
+
+def status_of(ended: str, check: Check | None) -> str:
+    """The status of a run that ``ended`` by itself or by a limit: no other way leads to success.
+
+    Proof that there is no solution comes first, then evidence that meets its goal; a limit never
+    changes what either says.
+    """
+    if check is not None and isinstance(check.verdict, Infeasibility):
+        return "infeasible"
+    if check is not None and check.verdict is not None:
+        return "unbounded"
+    evidence = None if check is None else check.evidence
+    if ended not in ("diverged", "interrupted") and evidence is not None and evidence.met:
+        return "converged" if evidence.rests == "estimated" else "optimal"
+    return ended if ended in ("max_iterations", "interrupted", "diverged") else "stalled"
+
+
+class Judge(ABC):
+    """Judges points by one formula."""
+
+    notes: list[str]  # what was found wrong and mended
+
+    def estimate(self, iteration: Judged, state: Any) -> tuple[float, float] | None:
+        """(an estimate of the bound that costs nothing, over the goal), if there is one."""
+        return None
+
+    @abstractmethod
+    def check(self, iteration: Judged, state: Any) -> Check:
+        """Look at the state."""
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """The best statement about the last state, whatever ended the run."""
+        return self.check(iteration, state)
+
+    def memory(self) -> dict[str, Any]:
+        """What is remembered between checks, for a checkpoint."""
+        return {}
+
+    def recall(self, memory: dict[str, Any]) -> None:  # noqa: B027 (judges without memory)
+        """Continue with a stored memory; no bound may rest on it."""
 
 
 class Stopping(ABC):
@@ -115,170 +193,74 @@ class Stopping(ABC):
         """The best statement about the last state, whatever ended the run."""
 
 
-class CertifiedStop(Stopping):
-    """||error|| <= tol max(1, ||(x, z)||), proved by a :class:`Certifier`.
+class Stop(Stopping):
+    """Asks a judge, first at iteration ``first``, then where the rate seen promises success.
 
-    Works for any method: its point is embedded in the certifier's realization; a method that shares
-    that realization lends its dual state for a cheap look.
+    ``rate`` is a rate that was planned (the logarithm gained an iteration). With ``every`` the
+    judge is asked at every iteration; with a ``first`` of infinity at the end alone. Where there is
+    an estimate for nothing, the judge is asked once that meets the goal, and again when it has
+    fallen by what the judge found lacking.
     """
 
-    def __init__(self, certifier: Certifier, tol: float) -> None:
-        self.certifier = certifier
-        self.tol = tol
-        self._next = FIRST_CHECK
-        self._ratio = RATIO
-        self._history: list[tuple[int, float]] = []
-        self._stored = False  # the dual state comes from a file and has not been looked at yet
-        self._dual = True  # it is believed
-
-    def memory(self) -> dict[str, Any]:
-        """The schedule, the errors seen, and the interval as it stands."""
-        interval = self.certifier.realized.system.interval
-        return {
-            "next": self._next,
-            "ratio": self._ratio,
-            "history": [list(pair) for pair in self._history],
-            "interval": [interval.low, interval.high, interval.source],
-        }
-
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Continue the schedule; nothing that a bound rests on is taken from the memory.
-
-        A stored interval may only be wider than the one found here, and the dual state is verified
-        before it is used.
-        """
-        self._next, self._ratio = int(memory["next"]), min(max(float(memory["ratio"]), 1.0), 1e4)
-        self._history = [(int(k), float(e)) for k, e in memory["history"]]
-        low, high, source = memory["interval"]
-        own = self.certifier.realized.system.interval
-        if not (0 < float(low) <= float(high) < math.inf and isinstance(source, str)):
-            raise ValueError("the stored interval is none")
-        if low <= own.low and high >= own.high:
-            word = "estimated" if source == "estimated" else own.source
-            self.certifier.realized.system.interval = Interval(float(low), float(high), word)
-        self._stored = True
-
-    def due(self, iteration: int) -> bool:
-        """By schedule."""
-        return iteration >= self._next
-
-    def _look(self, iteration: Judged, state: Any) -> tuple[Look, float]:
-        """The cheap look, and the accuracy wanted: tol max(1, ||(x, z)||) in user units."""
-        realized = self.certifier.realized
-        w = iteration.embedded(state, realized)
-        dual = iteration.dual(state, realized)
-        if self._stored and dual is not None:
-            self._stored, self._dual = False, self.certifier.verified(w, dual, self.tol)
-        look = self.certifier.look(w, dual if self._dual else None)
-        return look, self.tol * max(1.0, look.size)
+    def __init__(
+        self, judge: Judge, *, first: float = FIRST_CHECK, every: bool = False, rate: float = 0.0
+    ) -> None:
+        self.judge = judge
+        self.every = every
+        self.rate = rate
+        self._next = float(first)
+        self._hope = 1.0
+        self._last: tuple[int, float] | None = None
 
     @property
     def notes(self) -> list[str]:
-        """What the checks found wrong with the certified interval."""
-        return self.certifier.notes
-
-    def check(self, iteration: Judged, state: Any, count: int) -> Check:
-        """A cheap look first; the tight bound only when that gives hope."""
-        look, goal = self._look(iteration, state)
-        if not math.isfinite(look.size):
-            self._next = count + FIRST_CHECK  # by then the driver has noticed the blow-up
-            return Check(math.nan, False)
-        seen = math.nan if look.bound is None else look.bound.error
-        if look.bound is not None and seen <= goal:
-            if self.certifier.confirmed(look):
-                return Check(seen, True, look.bound)
-            self._next = count + 1  # with the interval as mended
-            return Check(seen, False)
-        excess = self._excess(look, goal)
-        self._history.append((count, excess))
-        if excess > 1.0:
-            self._schedule(count, excess)
-            return Check(seen, False)
-        bound = self.certifier.tight(look, goal)
-        if bound.error <= goal:
-            return Check(bound.error, True, bound)
-        if look.bound is not None and bound.stationarity > 0:
-            self._ratio = min(max(look.bound.stationarity / bound.stationarity, 1.0), 1e4)
-        self._schedule(count, MISS * bound.error / goal)
-        return Check(bound.error, False, bound)
-
-    def _excess(self, look: Look, goal: float) -> float:
-        """How many times too large the look is for a tight bound to be worth its price.
-
-        A repair removes the infeasible part at a price that grows with its logarithm only; of the
-        stationary part it leaves 1/``ratio``. Where the point is stationary, going on is as fast as
-        a repair: the look itself must meet the goal.
-        """
-        stationary, infeasible = look.parts
-        if look.dual is None:
-            return infeasible / max(NEAR * goal, 1e-13)
-        if stationary <= STATIONARY * infeasible:
-            return infeasible / goal
-        return max(stationary / (self._ratio * goal), infeasible / max(REPAIRABLE * goal, 1e-13))
-
-    def _schedule(self, count: int, factor: float) -> None:
-        self._next = count + steps_ahead(self._history, count, factor)
-
-    def final(self, iteration: Judged, state: Any) -> Check:
-        """One tight bound."""
-        look, goal = self._look(iteration, state)
-        if not math.isfinite(look.size):
-            return Check(math.nan, False)
-        bound = self.certifier.tight(look, goal)
-        return Check(bound.error, bound.error <= goal, bound)
-
-
-class ProofStop(Stopping):
-    """||error|| <= tol max(1, ||(x, z)||), proved in the user's own rows (:class:`Proof`).
-
-    Each check is a proof; they are spaced by the rate at which the proved error falls. Where the
-    steps' own messages prove something, it is looked at after each of them.
-    """
-
-    def __init__(self, proof: Proof, tol: float, first: int = FIRST_CHECK) -> None:
-        self.proof = proof
-        self.tol = tol
-        self._next = first
-        self._history: list[tuple[int, float]] = []
+        """The judge's."""
+        return self.judge.notes
 
     def memory(self) -> dict[str, Any]:
-        """The schedule and the errors seen."""
-        return {"next": self._next, "history": [list(pair) for pair in self._history]}
+        """The schedule, and what the judge remembers."""
+        last = None if self._last is None else list(self._last)
+        mine = {"next": str(self._next), "hope": self._hope, "last": last}
+        return {**mine, "judge": self.judge.memory()}
 
     def recall(self, memory: dict[str, Any]) -> None:
         """Continue the schedule."""
-        self._next = int(memory["next"])
-        self._history = [(int(k), float(e)) for k, e in memory["history"]]
+        self._next = float(memory["next"])
+        self._hope = float(memory["hope"])
+        last = memory["last"]
+        self._last = None if last is None else (int(last[0]), float(last[1]))
+        self.judge.recall(memory["judge"])
 
     def due(self, iteration: int) -> bool:
         """By schedule."""
-        return iteration >= self._next
+        return self.every or iteration >= self._next
 
     def check(self, iteration: Judged, state: Any, count: int) -> Check:
-        """One proof."""
-        told = iteration.proved(state)
-        found = self.proof.at(*iteration.point(state)) if told is None else told
-        goal = self.tol * max(1.0, found.size)
-        if found.error <= goal:
-            return Check(found.error, True, found)
-        if math.isfinite(found.error):
-            self._history.append((count, found.error))
-        ahead = steps_ahead(self._history, count, MISS * found.error / goal)
-        self._next = count + (ahead if told is None else 1)
-        return Check(found.error, False, found)
+        """One look, unless an estimate leaves no hope."""
+        seen = self.judge.estimate(iteration, state)
+        if seen is not None and not seen[1] <= self._hope:
+            return Check(seen[0])
+        check = self.judge.check(iteration, state)
+        if not check.done and seen is not None:
+            self._hope = seen[1] / max(check.ratio, 1.1)
+        elif not check.done:
+            self._next = count + self._ahead(count, check.ratio)
+        return check
+
+    def _ahead(self, count: int, ratio: float) -> int:
+        """Steps after which the goal should be met, of two rates by the faster; never far ahead."""
+        last = self._last
+        rate = self.rate
+        if math.isfinite(ratio):
+            self._last = (count, ratio)
+            if last is not None and last[0] < count and 0 < ratio < last[1]:
+                rate = max(rate, math.log(last[1] / ratio) / (count - last[0]))
+        blind = max(3, math.ceil(0.2 * count))
+        if not (rate > 0 and math.isfinite(ratio)):
+            return blind
+        far = max(10, count) if self.rate else 2 * blind
+        return min(max(1, math.ceil(math.log(max(ratio, 1.0)) / rate)), far)
 
     def final(self, iteration: Judged, state: Any) -> Check:
-        """One proof."""
-        return self.check(iteration, state, 0)
-
-
-def steps_ahead(history: list[tuple[int, float]], count: int, factor: float) -> int:
-    """Steps after which the rate seen so far should have gained ``factor``; never far ahead."""
-    ahead = max(3, math.ceil((LOOK_AGAIN - 1) * count))
-    if len(history) >= 2 and math.isfinite(factor):
-        (k0, e0), (k1, e1) = history[-2:]
-        if 0 < e1 < e0 and k1 > k0:
-            rate = math.log(e0 / e1) / (k1 - k0)
-            wait = math.ceil(math.log(max(factor, 1.01)) / rate)
-            ahead = min(max(2, wait), 2 * ahead)
-    return ahead
+        """The judge's last word."""
+        return self.judge.final(iteration, state)

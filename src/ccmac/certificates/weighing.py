@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.infeasibility import VISIBLE, Infeasibility, described
-from ccmac.certificates.prices import Recovery
+from ccmac.certificates.multipliers import Recovery
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import has_entries, multiply
 from ccmac.linalg.extended import (

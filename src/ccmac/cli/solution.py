@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.multipliers import Multipliers
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.problem import Problem

@@ -32,7 +32,7 @@ from ccmac.runtime.partition import processes_started
 from ccmac.storage.problems import read_manifest
 from ccmac.texts import dumps, shown
 
-EXIT_CODES = {"optimal": 0, "converged": 0, "infeasible": 3, "unbounded": 3, "interrupted": 130}
+EXIT_CODES = {"optimal": 0, "infeasible": 3, "unbounded": 3, "interrupted": 130}
 INTERRUPTED = Path("ccmac-interrupted")
 EPILOG = (
     "Example: `ccmac solve my-problem --network ring --tol 1e-6 --out result`\n\n"

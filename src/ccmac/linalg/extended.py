@@ -92,12 +92,12 @@ def summed(rows: Array) -> Long:
 
 
 def gradient_rounding(gradient: Array | Long, point: Array | Long, L: float) -> float:
-    """What rounding may have taken from a gradient: 4 eps size (L ||point|| + ||gradient||).
+    """What rounding may have taken from a gradient: eps size (L ||point|| + ||gradient||).
 
     eps is that of the gradient's format; a point of more digits counts as one of doubles there.
     """
     unit = float(np.finfo(gradient.dtype).eps)
-    return 4 * unit * (len(point) + 2) * (L * norm(point) + norm(gradient))
+    return unit * (len(point) + 2) * (L * norm(point) + norm(gradient))
 
 
 def norm(v: Any) -> float:

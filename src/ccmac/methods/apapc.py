@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.dual_bound import DualBound, SpacedDualStop
-from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.bound import Dual
+from ccmac.certificates.stopping import FIRST_CHECK, Stop, Stopping
+from ccmac.certificates.structure import DualBound, DualJudge
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
@@ -141,7 +142,7 @@ def prepared(
     why: str,
     radius: float | None = None,
     widened: int = 0,
-    rule: SpacedDualStop | None = None,
+    rule: Stopping | None = None,
 ) -> Prepared:
     """APAPC on a realized problem, judged there; over at the horizon of an energy ``radius``.
 
@@ -209,7 +210,12 @@ class CrossApapc(RealizedMethod):
         if parts is not None and realized.block is not None:
             bound = DualBound.from_block(parts, realized.block)
             warm = bool(request.x0.any() or request.z0.any())
-            planned = realized.predicted
-            slope = parts.slope()
-            rule = SpacedDualStop(bound, request.tol, slope, planned, warm=warm)
+            planned = realized.predicted or math.inf
+            first = 1 if warm else FIRST_CHECK
+            rate = 0.0
+            if math.isfinite(planned):
+                rate = math.log(1.0 / min(request.tol, 0.5)) / planned
+                first = first if warm else max(FIRST_CHECK, round(0.7 * planned))
+            judge = DualJudge(bound, request.tol, parts.slope())
+            rule = Stop(judge, first=first, rate=rate)
         return prepared(realized, request, why[realized.realization], radius, rule=rule)

@@ -15,9 +15,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Dual, Proved
+from ccmac.certificates.bound import Dual, Proved
 from ccmac.certificates.infeasibility import Infeasibility
-from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
@@ -176,8 +175,8 @@ class Request:
 class Prepared:
     """A method ready to run.
 
-    ``stopping`` None leaves it to the run to prove the tolerance: by a ``proof`` in the user's own
-    equations where these may be gathered, elsewhere on the realization ``judge``.
+    ``stopping`` None leaves it to the run to prove the tolerance: in the user's own equations
+    where these may be gathered, elsewhere on the realization ``judge``.
     ``widen`` prepares anew with wider spectral intervals after a blow-up (None: it cannot).
     ``horizon`` is the number of steps after which a schedule of the method's own is over,
     ``first_check`` the iteration at which a proof is tried first; ``proves``: the stopping rule
@@ -192,7 +191,6 @@ class Prepared:
     predicted: float | None = None
     certificates: dict[str, Any] = field(default_factory=dict)
     judge: Realized | None = None
-    proof: Proof | None = None
     widen: Callable[[], Prepared] | None = None
     horizon: int | None = None
     first_check: int = FIRST_CHECK

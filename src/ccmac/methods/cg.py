@@ -24,8 +24,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.dual_bound import DualBound, DualStop
-from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.bound import Dual
+from ccmac.certificates.stopping import Stop
+from ccmac.certificates.structure import DualBound, DualJudge
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.tolerances import SETTLED, SWELLED
@@ -209,7 +210,9 @@ class CrossCg(JudgedMethod):
         most = planned_size(parts.runtime, parts.m, request.costs, again=again)
         size = self.sketch or min(most, OPENING)
         M = parts.sketch(min(size, parts.m), request.seed, most).plus(parts.c)
-        stopping = None if request.reference else DualStop(DualBound(parts, M), request.tol)
+        stopping = None
+        if not request.reference:
+            stopping = Stop(DualJudge(DualBound(parts, M), request.tol), every=True)
         return Prepared(
             SketchedConjugateGradients(parts, M),
             stopping,

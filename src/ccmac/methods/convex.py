@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from ccmac.certificates.gap import Gap, Goal
-from ccmac.certificates.gap_certifier import GapCertifier
-from ccmac.certificates.gap_stopping import GapStop
+from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.methods.base import Prepared, Request, S
@@ -82,7 +81,7 @@ def found_in(realized: Realized, **more: Any) -> dict[str, Any]:
 
 def proved(
     iteration: ProvedIteration[Any],
-    stopping: GapStop | None,
+    stopping: Stopping | None,
     why: str,
     found: dict[str, Any],
     horizon: int | None = None,

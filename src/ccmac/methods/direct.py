@@ -19,13 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.duality import Prices
-from ccmac.certificates.error_bound import Proved
+from ccmac.certificates.bound import Proved
+from ccmac.certificates.duality import Duality, DualityJudge, Prices
 from ccmac.certificates.gap import Goal
-from ccmac.certificates.gap_stopping import UndeterminedStop
-from ccmac.certificates.proof import Pieces, Proof
-from ccmac.certificates.share import Told
-from ccmac.certificates.stopping import ProofStop, Stopping
+from ccmac.certificates.proof import Pieces, Proof, ProofJudge, Told
+from ccmac.certificates.stopping import Stop, Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
@@ -202,7 +200,7 @@ class Direct(Iteration[DirectState]):
         local = []
         for k, share in enumerate(self.proof.agents):
             slope, _ = share.gradient(self.space.x_of(x, k), z[k])
-            local.append(share.stationarity(slope[: share.d], 0.0, coupled)[1])
+            local.append(share.stationarity(slope[: share.d], coupled)[1])
         shared = summed(state.prices)[self.problem.m :].astype(np.float64)
         return Prices(coupled, shared, local, [np.zeros(0)] * len(local))
 
@@ -310,10 +308,11 @@ class CrossDirect(Method):
         found: dict[str, Any] = {}
         stopping: Stopping | None = None
         if not request.reference and max(iteration.proof.mu, iteration.proof.inside) > 0:
-            stopping = ProofStop(iteration.proof, request.tol, first=1)
+            stopping = Stop(ProofJudge(iteration.proof, request.tol), every=True)
         elif not request.reference and not curved:
             goal = Goal(request.tol, self.accuracy, self.radius)
-            stopping = UndeterminedStop(work, reduced, (request.x0, request.z0), goal, found)
+            duality = Duality.unbounded_below(work, reduced, (request.x0, request.z0))
+            stopping = Stop(DualityJudge(duality, goal, found), every=True)
         return Prepared(
             iteration,
             stopping,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ccmac.certificates.stopping import Check, Stopping
+from ccmac.certificates.stopping import Check, Evidence, Stopping, over
 from ccmac.errors import GradientError, OutOfTime
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
@@ -86,7 +86,6 @@ class Outcome:
     relative_error: float = math.nan
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
-    at_reference: bool = False  # RelErr to the reference is at most the tolerance
 
     @property
     def proved(self) -> float:
@@ -123,7 +122,6 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     check = None
     notes = list[str]()
     status = "max_iterations"
-    at_reference = False
     count = settings.first
     if count and settings.saver is not None and health.resume(state, count):
         status = "finished"
@@ -154,9 +152,10 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
             if settings.report is not None:
                 settings.report(count, bound, relative_error, ledger)
             if settings.observer is not None:
-                at_reference = relative_error <= settings.observer.tol
-            if at_reference or (check is not None and check.done):
-                status = "optimal"
+                ratio = over(relative_error, settings.observer.tol)
+                check = Check(math.nan, Evidence("reference", ratio, "reference"))
+            if check is not None and check.done:
+                status = "done"
                 break
             health.ask(state, count)
             if settings.saver is not None and settings.saver.due(count):
@@ -178,7 +177,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 break
     runtime.notes.asked = never
     seconds = time.perf_counter() - begun
-    return Outcome(status, state, count, check, relative_error, seconds, notes, at_reference)
+    return Outcome(status, state, count, check, relative_error, seconds, notes)
 
 
 def _step(health: _Health, state: State, count: int, timed: bool) -> tuple[State, bool]:

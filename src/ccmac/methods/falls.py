@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ccmac.certificates.duality import Duality, DualityJudge
 from ccmac.certificates.gap import Goal
-from ccmac.certificates.gap_stopping import UndeterminedStop
 from ccmac.certificates.recession import Recession, recession
 from ccmac.linalg.blocks import dense
 from ccmac.methods.base import Request
@@ -48,8 +48,8 @@ def falling(work: Workspace, request: Request) -> Recession | None:
         work.doubts.append(UNSEEN)
         return None
     start = request.x0, request.z0
-    rule = UndeterminedStop(work, reduced, start, Goal(request.tol), {})
-    return rule.fall(Direct(work, reduced))
+    duality = Duality.unbounded_below(work, reduced, start)
+    return DualityJudge(duality, Goal(request.tol), {}).fall(Direct(work, reduced))
 
 
 def _own_slopes(work: Workspace) -> list[bool]:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 import platform
+import warnings as standard
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy
 
-from ccmac.certificates.certifier import Certifier
+from ccmac.certificates.bound import Proved
 from ccmac.certificates.closest import diagnosed
-from ccmac.certificates.error_bound import Bound, Proved
 from ccmac.certificates.infeasibility import Infeasibility
-from ccmac.certificates.outside import Outside
-from ccmac.certificates.prices import Multipliers, Recovery
+from ccmac.certificates.multipliers import Multipliers, Recovery
+from ccmac.certificates.realized import Certifier
 from ccmac.certificates.recession import Recession
-from ccmac.certificates.stopping import Check
+from ccmac.certificates.stopping import Check, status_of
+from ccmac.errors import AssumptionWarning
 from ccmac.inputs import Array
 from ccmac.linalg.ranks import redundant
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.driver import Outcome
+from ccmac.objectives import Custom
 from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
@@ -52,37 +54,33 @@ def finish(
     problem = work.problem
     runtime = work.runtime
     judge = prepared.judge
+    check = outcome.check
     with runtime.ledger.phase("monitor"):
-        status, check = _verdict(prepared, outcome)
-        bound = _certificate(work, prepared, outcome, check)
+        bound = _certificate(prepared, outcome)
         x, z = prepared.iteration.point(outcome.state)
-        if isinstance(bound, Proved):
+        if bound is not None:
             x = bound.x
             z = np.broadcast_to(bound.z, z.shape)
-        elif bound is not None and judge is not None:
-            x = judge.space.x(bound.w)
-            z = judge.copies(bound.w)
-        if isinstance(bound, Proved) and bound.report is not None:
-            seen = Seen(z[:1], dict(bound.report.residuals), bound.report.multipliers)
-            seen.objective = bound.report.objective
-        elif status == "diverged":
+        if bound is not None and bound.report is not None:
+            report = bound.report
+            seen = Seen(z[:1], dict(report.residuals), report.multipliers, None, report.objective)
+        elif outcome.status == "diverged":
             seen = Seen(runtime.average(z))
         else:
             repaired = check is not None and check.certificate is bound
-            seen = _looked(work, prepared, bound, (x, z), repaired=repaired)
+            seen = _looked(work, judge, bound, (x, z), repaired=repaired)
         if bound is not None:
             seen.residuals["stationarity"] = bound.stationarity
-    rests = rests_on = _rests_on(prepared, bound, work)
+        _refute(work)
+    rests = _rests_on(work, prepared, check, bound)
     if seen.infeasibility is not None:
-        status = "infeasible"
-    elif outcome.at_reference:
-        rests_on = "reference"
-    elif status == "optimal" and bound is not None and rests == "estimated":
-        status = "converged"
+        check = Check(math.nan, verdict=seen.infeasibility)
+    elif check is not None and check.evidence is not None and rests == "estimated":
+        check = replace(check, evidence=check.evidence.resting_on(rests))
     error = math.nan if bound is None or seen.infeasibility is not None else bound.error
     checked = [] if prepared.stopping is None else prepared.stopping.notes
     late = [text for text in work.doubts if text not in warnings]
-    facts = _facts(work, bound, rests_on)
+    facts = _facts(work, bound, rests)
     rows = facts.get("rows", {}).get("dropped", {})
     near = isinstance(work.constraints, Gram) or "rank_cut" in facts
     if near and {"coupled", "shared"} & rows.keys():
@@ -92,7 +90,7 @@ def finish(
         _split(problem, x),
         np.array(seen.mean[0]),
         seen.multipliers,
-        status,
+        status_of(outcome.status, check),
         objective=seen.objective,
         residuals={k: float(v) for k, v in seen.residuals.items()},
         error_bound=math.nan if rests == "estimated" else error,
@@ -114,7 +112,7 @@ def finish(
 
 @dataclass
 class Seen:
-    """What is known of the point returned: the mean of z, violations, prices, a conflict, F."""
+    """What is known of the point returned: mean z, violations, multipliers, a conflict, F."""
 
     mean: Array
     residuals: dict[str, float] = field(default_factory=dict)
@@ -125,43 +123,34 @@ class Seen:
 
 def _looked(
     work: Workspace,
-    prepared: Prepared,
-    bound: Bound | Proved | None,
+    judge: Realized | None,
+    bound: Proved | None,
     point: tuple[Array, Array],
     *,
     repaired: bool,
 ) -> Seen:
-    """Violations, values and prices where nothing has told them yet.
+    """Violations, values and multipliers where no bound has brought them.
 
     A point that was not ``repaired`` proves nothing about the equations.
     """
-    recovery, (x, z) = Recovery(work), point
+    recovery = Recovery(work)
+    x, z = point
     residuals, mean, _ = recovery.violations(x, z)
     values = _values(work.problem, work.runtime, x, mean)
     seen = Seen(mean, residuals)
-    if isinstance(bound, Proved):
+    if bound is not None and bound.w is not None and judge is not None and repaired:
+        seen.infeasibility = diagnosed(work, recovery, judge, bound.w, residuals)
+    if bound is not None:
+        price = bound.price[None]
+        if bound.w is not None and judge is not None:
+            width = recovery.coupling.width
+            known = bound.price.shape[1] > 0
+            price = judge.system.common_price(bound.price)[:, :width] if known else bound.price
         seen.multipliers = recovery.multipliers(
-            bound.gradient_x.copy(), bound.gradient_z.copy(), bound.price[None]
+            bound.gradient_x.copy(), bound.gradient_z.copy(), price
         )
-    elif bound is not None and prepared.judge is not None:
-        if repaired:
-            seen.infeasibility = diagnosed(work, recovery, prepared.judge, bound.w, residuals)
-        seen.multipliers = _prices(recovery, prepared.judge, bound)
     seen.objective = float(values.value[0])
     return seen
-
-
-def _verdict(prepared: Prepared, outcome: Outcome) -> tuple[str, Check | None]:
-    """The status, with the last check; one is made where the run ended without."""
-    check = outcome.check
-    status = "stalled" if outcome.status == "finished" else outcome.status
-    known = check is not None and (check.done or outcome.status == "finished")
-    if status != "diverged" and prepared.stopping is not None and not known:
-        check = prepared.stopping.final(prepared.iteration, outcome.state)
-        check = check.agreed(prepared.iteration.space.runtime)
-    if check is not None and check.done and status in ("max_iterations", "stalled"):
-        status = "optimal"
-    return status, check
 
 
 def infeasible_result(work: Workspace, conflict: Infeasibility, seed: int) -> Result:
@@ -235,12 +224,30 @@ def without_solution(
     )
 
 
-def _certificate(
-    work: Workspace, prepared: Prepared, outcome: Outcome, check: Check | None
-) -> Bound | Proved | None:
+def _refute(work: Workspace) -> None:
+    """Doubts about constants that gradients of this run have refuted; one reduction where some
+    objective is its owner's own.
+    """
+    if not work.declared:
+        return
+    members = [agent.objective for agent in work.problem.agents.values()]
+    found = [f.refuted() if isinstance(f, Custom) else "" for f in members]
+    told = work.runtime.total(np.array([[float(bool(text))] for text in found]))
+    if told[0]:
+        texts = [
+            f"agent {i}, objective: {text}"
+            for i, text in zip(work.problem.agents, found, strict=True)
+            if text
+        ]
+        for text in texts:
+            standard.warn(AssumptionWarning(text), stacklevel=2)
+        work.doubts += texts or ["constants that another agent declared are refuted by gradients"]
+
+
+def _certificate(prepared: Prepared, outcome: Outcome) -> Proved | None:
     """The bound found by the stopping rule, else a quick one from the method's dual state."""
-    if check is not None and check.certificate is not None:
-        return check.certificate
+    if outcome.check is not None and outcome.check.certificate is not None:
+        return outcome.check.certificate
     judge = prepared.judge
     if outcome.status == "diverged" or judge is None or not 0 < judge.objective.mu < math.inf:
         return None
@@ -249,21 +256,7 @@ def _certificate(
     dual = iteration.dual(state, judge)
     if dual is None:
         return None
-    certifier = Certifier(judge, Outside(work, judge))
-    return certifier.look(iteration.embedded(state, judge), dual).bound
-
-
-def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:
-    if bound.price is None or bound.gradient is None:
-        return None
-    space = realized.space
-    width = recovery.coupling.width
-    price = np.zeros((1, width))
-    if bound.price.shape[1]:
-        price = realized.system.common_price(bound.price)[:, :width]
-    return recovery.multipliers(
-        space.x(bound.gradient).copy(), space.z(bound.gradient) / realized.s, price
-    )
+    return Certifier(judge).look(iteration.embedded(state, judge), dual).bound
 
 
 def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Rider:
@@ -278,24 +271,32 @@ def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Rider:
     return runtime.ride(np.array(rows, dtype=np.float64))
 
 
-def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace) -> str:
+def _rests_on(
+    work: Workspace, prepared: Prepared, check: Check | None, bound: Proved | None
+) -> str:
     """On what the bound's spectral ends and constants rest."""
-    if bound is None:
+    if check is not None and check.evidence is not None and check.evidence.met:
+        rests = check.evidence.rests
+    elif bound is None:
         return "nothing"
+    elif bound.w is not None and prepared.judge is not None:
+        rests = prepared.judge.system.interval.source
+    else:
+        rests = "proved"
+    if rests == "reference":
+        return rests
     if work.doubts:
         return "estimated"
-    if isinstance(bound, Proved) or prepared.judge is None:
-        return "proved"
-    return prepared.judge.system.interval.source
+    return "supplied" if rests == "proved" and work.declared else rests
 
 
-def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[str, Any]:
+def _facts(work: Workspace, bound: Proved | None, rests: str) -> dict[str, Any]:
     """What is said of the bound in ``Result.certificates``."""
     facts: dict[str, Any] = {"rests_on": rests}
     if work.runtime.notes.led:
         facts["drift"] = work.runtime.notes.drift
     known = work.constraints
-    if isinstance(bound, Proved) and known is not None:
+    if bound is not None and bound.w is None and known is not None:
         facts["rows"] = {
             "rank": known.rank,
             "least_singular_value": known.least,

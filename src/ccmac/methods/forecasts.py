@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ccmac.certificates.share import NUMBERS
+from ccmac.certificates.proof import NUMBERS
 from ccmac.ledger import Cost
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Request

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.tolerances import SETTLED, SWELLED

@@ -7,12 +7,11 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.conflicts import Conflicts
-from ccmac.certificates.limits import in_users_rows
-from ccmac.certificates.outside import Outside
-from ccmac.certificates.proof import Proof
-from ccmac.certificates.stopping import CertifiedStop, Check, ProofStop
+from ccmac.certificates.proof import Proof, ProofJudge
+from ccmac.certificates.realized import Certifier, RealizedJudge
+from ccmac.certificates.stopping import Check, Stop
+from ccmac.certificates.users_rows import in_users_rows
 from ccmac.errors import OutOfTime
 from ccmac.methods import start
 from ccmac.methods.auto import Auto
@@ -102,14 +101,14 @@ class Run:
         supplied = supplied or (judge is not None and judge.system.interval.source != "estimated")
         proof = None if supplied else Proof.of(self.work)
         if proof is not None:
-            stopping = ProofStop(proof, self.request.tol, prepared.first_check)
-            return replace(prepared, proof=proof, stopping=stopping)
+            judged = ProofJudge(proof, self.request.tol)
+            return replace(prepared, stopping=Stop(judged, first=prepared.first_check))
         if prepared.stopping is not None:
             return prepared
         judge = prepared.judge or self.method.judge(self.work, self.request)
         if judge is None:
             return prepared
-        rule = CertifiedStop(Certifier(judge, Outside(self.work, judge)), self.request.tol)
+        rule = Stop(RealizedJudge(Certifier(judge), self.request.tol))
         return replace(prepared, judge=judge, stopping=rule)
 
     def _heed(self) -> None:
@@ -121,6 +120,7 @@ class Run:
         everybody = told.value
         with self.work.ledger.phase("setup"):
             self.work.ledger.charge(gradients=int(everybody[:, 0].max()))
+        self.work.declared = bool(everybody[:, 0].any())
         if everybody[:, 1].any() and not self.work.doubts:
             self.work.doubts.append("constants that another agent declared did not hold when tried")
 
@@ -211,7 +211,8 @@ class Run:
             if conflict is None and outcome.status == "max_iterations":
                 conflict = start.excluded(work, self.method, self.request, limits)
         if conflict is not None:
-            outcome.check = Check(math.nan, True, verdict=conflict)
+            outcome.check = Check(math.nan, verdict=conflict)
+        self._concluded(prepared, outcome)
         if outcome.check is not None and outcome.check.verdict is not None:
             return without_solution(work, outcome, plan, trace, self.request.seed)
         if stalled and self._unproved(prepared, outcome):
@@ -264,6 +265,16 @@ class Run:
             found = prepared.stopping.final(prepared.iteration, outcome.state)
             outcome.check = found.agreed(self.work.runtime)
         return not outcome.check.done
+
+    def _concluded(self, prepared: Prepared, outcome: Outcome) -> None:
+        """One last look at the state of a run that ended without."""
+        check = outcome.check
+        known = check is not None and (check.done or outcome.status == "finished")
+        if outcome.status == "diverged" or prepared.stopping is None or known:
+            return
+        with self.work.ledger.phase("monitor"):
+            check = prepared.stopping.final(prepared.iteration, outcome.state)
+            outcome.check = check.agreed(self.work.runtime)
 
     def _following(self) -> Prepared | None:
         """The next method that ``auto`` would take, ready; None when there is none."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative, real_vector, whole
+from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.base import Curvature, Objective, joint
 
 Blocks = Any
@@ -23,8 +24,9 @@ class Custom(Objective):
     concatenated array. ``smoothness`` is the Lipschitz constant of the whole gradient, and
     ``math.inf`` says that f is not smooth: ``gradient`` then returns a subgradient, and
     ``lipschitz`` may bound its norm. ``prox(x, z, step_x, step_z)`` is optional, and so are Hessian
-    products ``hessian(x, z, v_x, v_z)`` for Newton's method. The constants are believed;
-    :func:`ccmac.objectives.checks.check_problem` probes them and warns.
+    products ``hessian(x, z, v_x, v_z)`` for Newton's method. The constants are supplied:
+    :func:`ccmac.objectives.checks.check_problem` probes them, and gradients that a run meets one
+    after the other may refute them (:meth:`refuted`).
     """
 
     def __init__(
@@ -47,6 +49,8 @@ class Custom(Objective):
             if given is not None and not callable(given):
                 raise InputError(f"Custom, {name}: is not a function; give one or leave it out")
         self._value = value
+        self._last: tuple[Array, Array] | None = None
+        self._seen = (0.0, math.inf)  # the largest rate and the least curvature of pairs
         self._gradient = gradient
         self._prox = prox
         self._hessian = hessian
@@ -90,7 +94,43 @@ class Custom(Objective):
         """The user's gradient, as a pair of fresh float64 arrays."""
         if self._gradient is None:
             return super().gradient(x, z)
-        return _blocks("gradient", self._gradient(x, z), len(x), len(z))
+        found = _blocks("gradient", self._gradient(x, z), len(x), len(z))
+        self._compare(np.concatenate([x, z]), np.concatenate(found))
+        return found
+
+    def _compare(self, u: Array, slope: Array) -> None:
+        """What this gradient and the one before say of L and mu, with room for rounding."""
+        before = self._last
+        self._last = (u, slope)
+        if before is None or len(before[0]) != len(u):
+            return
+        apart = u - before[0]
+        change = slope - before[1]
+        with np.errstate(all="ignore"):
+            length = float(np.linalg.norm(apart))
+            size = float(np.linalg.norm(slope) + np.linalg.norm(before[1]))
+            if math.isfinite(self.smoothness):
+                size += self.smoothness * float(np.linalg.norm(u))
+            noise = 1e3 * EPS * size / length if length > 0 else math.inf
+            rate = float(np.linalg.norm(change)) / length if length > 0 else math.nan
+            bend = float(change @ apart) / length**2 if length > 0 else math.nan
+        if math.isfinite(rate) and math.isfinite(noise):
+            self._seen = max(self._seen[0], rate - noise), min(self._seen[1], bend + noise)
+
+    def refuted(self) -> str:
+        """How gradients contradict the declared constants; empty where none did."""
+        high, low = self._seen
+        if high > self.smoothness * (1 + 1e-6):
+            return (
+                f"the gradient changes at rate {high:.6g}, more than the declared smoothness "
+                f"{self.smoothness:.6g}; declare at least that much"
+            )
+        if low < self.strong_convexity * (1 - 1e-6):
+            return (
+                f"curvature {low:.6g} was seen, less than the declared strong convexity "
+                f"{self.strong_convexity:.6g}; declare at most that"
+            )
+        return ""
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
         """The user's prox, as a pair of fresh float64 arrays."""

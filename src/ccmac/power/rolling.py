@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.multipliers import Multipliers
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_vector
 from ccmac.power.case import Dispatch, later

@@ -80,6 +80,7 @@ class Workspace:
             Any, tuple[Any, frozenset[str]]
         ] = {}  # what methods planned, and sides new since
         self.doubts: list[str] = []  # about declared constants or right-hand sides
+        self.declared = False  # whether some agent's objective is its owner's own
         self.own_condition = 1.0  # of the worst agent's own rows, once they were looked at
         self._gathered: dict[str, Any] = {}  # by name, what agents were asked for
         with self.ledger.phase("setup"):

@@ -15,7 +15,7 @@ from ccmac import Agent, Problem
 from ccmac.certificates.gap import DualityGap, Goal
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.recession import Recession
-from ccmac.certificates.stopping import Check
+from ccmac.certificates.stopping import Check, Evidence
 from ccmac.inputs import Array
 from ccmac.methods.interior import feasible, made, stopping
 from ccmac.methods.interior.common import Common, _sparse
@@ -28,8 +28,8 @@ from ccmac.objectives import L1, Box, Halfspace, Huber, Limited, Quadratic, Sepa
 from methods.interior.test_interior import begun
 
 INF = np.inf
-WAIT = Check(0.5, False)
-DONE = Check(1e-9, True)
+WAIT = Check(0.5)
+DONE = Check(1e-9, Evidence("gap", 0.5))
 
 
 def rule(tol: float = 1e-6) -> Any:
@@ -239,7 +239,7 @@ def test_how_often_it_is_settled(
 
     def proof(iteration: Any, state: Any) -> Check:
         bound = told.pop(0)
-        return DONE if bound < 0 else Check(bound, False)
+        return DONE if bound < 0 else Check(bound)
 
     stop._proof = proof
     found = stop._settled(interior(), 0, first, 0.5)

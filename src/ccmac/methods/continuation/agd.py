@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ccmac.certificates.gap import Gap, Goal
-from ccmac.certificates.gap_certifier import GapCertifier
+from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import State, vector

@@ -6,13 +6,12 @@ a computable test and proves the criterion at exit.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ccmac.certificates.gap import Goal, execution_radius
-from ccmac.certificates.gap_certifier import GapCertifier
-from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
-from ccmac.certificates.outside import Outside
+from ccmac.certificates.gap import GapCertifier, GapJudge, Goal, execution_radius
+from ccmac.certificates.stopping import Stop
 from ccmac.errors import MethodRefused
 from ccmac.linalg.chebyshev import outer_degree
 from ccmac.methods.base import Prepared, Request
@@ -55,7 +54,7 @@ class CrossContinuation(ConvexMethod):
                 f"{self.name} needs curvature: F is linear (L = 0); use cross-sliding"
             )
         w0 = realized.embed(request.x0, request.z0)
-        certifier = GapCertifier(realized, w0, outside=Outside(work, realized))
+        certifier = GapCertifier(realized, w0)
         found = found_in(realized, L=realized.objective.L, schedule=self.schedule)
         if self.schedule == "certified":
             return self._certified(certifier, goal, found)
@@ -64,13 +63,13 @@ class CrossContinuation(ConvexMethod):
         if realized.system.empty:
             gradients = AcceleratedGradient(certifier, goal)
             if not request.reference:
-                stopping = GapStop(gradients, goal, found)
+                stopping = Stop(GapJudge(gradients, goal, found))
             return proved(gradients, stopping, why, found)
         stages = PracticalContinuation(
             certifier, goal, opening=self.opening, augmented=self.augmentation
         )
         if not request.reference:
-            stopping = ReportedGapStop(stages, goal, found)
+            stopping = Stop(GapJudge(stages, goal, found), every=True)
         return proved(stages, stopping, why, found)
 
     def _certified(self, certifier: GapCertifier, goal: Goal, found: dict[str, Any]) -> Prepared:
@@ -90,7 +89,8 @@ class CrossContinuation(ConvexMethod):
         if realized.system.empty:
             found["steps"] = steps = gradient_steps(L, radius, epsilon)
             gradients = AcceleratedGradient(certifier, goal, steps)
-            stopping = GapStop(gradients, goal, found, scheduled=True)
+            judge = GapJudge(gradients, goal, found, scheduled=True)
+            stopping = Stop(judge, first=math.inf)
             return proved(gradients, stopping, why, found, steps)
         budget = self.multiplier_budget
         if budget is None:
@@ -108,5 +108,6 @@ class CrossContinuation(ConvexMethod):
             affine=plan.affine(degree),
         )
         stages = Continuation(certifier, goal, plan)
-        stopping = GapStop(stages, goal, found, scheduled=True)
+        judge = GapJudge(stages, goal, found, scheduled=True)
+        stopping = Stop(judge, first=math.inf)
         return proved(stages, stopping, why, found, plan.horizon)

@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.gap import Gap, Goal, execution_radius
-from ccmac.certificates.gap_certifier import GapCertifier
+from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import correction_interval

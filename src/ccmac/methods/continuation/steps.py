@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ccmac.certificates.gap import Goal
-from ccmac.certificates.gap_certifier import GapCertifier
+from ccmac.certificates.gap import GapCertifier, Goal
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import (

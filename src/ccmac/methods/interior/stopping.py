@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ccmac.certificates.bound import Proved
 from ccmac.certificates.duality import Duality
-from ccmac.certificates.error_bound import Proved
 from ccmac.certificates.gap import DualityGap, Goal
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.recession import Recession
-from ccmac.certificates.stopping import Check, Judged, Stopping
+from ccmac.certificates.stopping import Check, Evidence, Judged, Stopping, over
 from ccmac.methods.interior import guided
 from ccmac.methods.interior.block import RHO
 from ccmac.methods.interior.feasible import decided
@@ -87,10 +87,10 @@ class DualityStop(Stopping):
         """A proof where it promises to succeed."""
         assert isinstance(iteration, Interior)
         if self.crossing is not None:
-            return Check(math.nan, True, verdict=self.crossing)
+            return Check(math.nan, verdict=self.crossing)
         if state.warm:
             if state.gap > self._warm:
-                return Check(math.nan, False)
+                return Check(math.nan)
             self._warm = LESS * state.gap
             return self._proof(iteration, state)
         ratio = state.kappa / max(state.tau, 1e-300)
@@ -98,7 +98,7 @@ class DualityStop(Stopping):
             self._ray = AGAIN * ratio
             verdict = self.verdict(iteration, state)
             if verdict is not None:
-                return Check(math.nan, True, verdict=verdict)
+                return Check(math.nan, verdict=verdict)
         value = state.value / iteration.unit
         gap = state.gap / iteration.unit
         near = gap <= self.goal.epsilon(value)
@@ -111,7 +111,7 @@ class DualityStop(Stopping):
             if check is not None:
                 return check
         if not near:
-            return Check(gap, False)
+            return Check(gap)
         check = self._proof(iteration, state)
         self._vain += 1
         if self._lacks <= HALF * self._least:
@@ -153,10 +153,10 @@ class DualityStop(Stopping):
         goal = self.goal
         bound = found.bound(found.required(self.goal))
         self.record.update(found.record(goal))
-        lacks = max(abs(bound) / goal.epsilon(found.value), found.violation / goal.tol)
+        lacks = max(over(abs(bound), goal.epsilon(found.value)), found.violation / goal.tol)
         self._lacks = min(self._lacks, lacks)
         self._away = found.travelled
-        check = Check(bound, found.met(goal), proved)
+        check = Check(bound, Evidence("gap", found.ratio(goal)), proved)
         if lacks < (math.inf if self._best is None else self._best[0]):
             self._best = lacks, found, check
         return check
@@ -200,7 +200,7 @@ class DualityStop(Stopping):
         if state.kappa > state.tau:
             verdict = self.verdict(iteration, state)
             if verdict is not None:
-                return Check(math.nan, True, verdict=verdict)
+                return Check(math.nan, verdict=verdict)
         check = self._proof(iteration, state)
         if self._best is not None:
             self.record.update(self._best[1].record(self.goal))
@@ -208,5 +208,5 @@ class DualityStop(Stopping):
         if not check.done and iteration.finished(state):
             found = self._feasible(iteration)
             if isinstance(found, Infeasibility):
-                return Check(math.nan, True, verdict=found)
+                return Check(math.nan, verdict=found)
         return check

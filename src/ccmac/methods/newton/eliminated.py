@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Dual, Proved
+from ccmac.certificates.bound import Dual, Proved
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import random_signs

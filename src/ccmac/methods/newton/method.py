@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ccmac.certificates.explicit import ExplicitProof, ExplicitStop
+from ccmac.certificates.stopping import Stop
+from ccmac.certificates.structure import ExplicitBound, ExplicitJudge
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.newton.eliminated import EliminatedNewton
@@ -72,7 +73,9 @@ class CrossNewton(Method):
         iteration = EliminatedNewton(work, explicit, size, request.seed)
         stopping = None
         if not request.reference:
-            stopping = ExplicitStop(ExplicitProof(work, explicit), request.tol, iteration.refined)
+            bound = ExplicitBound(work, explicit)
+            judge = ExplicitJudge(bound, request.tol, iteration.refined)
+            stopping = Stop(judge, every=True)
         settings = {
             "sketch": size,
             "span": iteration.capacity,

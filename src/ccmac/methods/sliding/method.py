@@ -14,11 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ccmac.certificates.gap import execution_radius
-from ccmac.certificates.gap_certifier import GapCertifier
-from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
+from ccmac.certificates.gap import GapCertifier, GapJudge, execution_radius
 from ccmac.certificates.infeasibility import Infeasibility
-from ccmac.certificates.outside import Outside
+from ccmac.certificates.stopping import Stop
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
@@ -110,7 +108,7 @@ class CrossSliding(ConvexMethod):
 
     def _certifier(self, work: Workspace, request: Request, realized: Realized) -> GapCertifier:
         w0 = realized.embed(request.x0, request.z0)
-        return GapCertifier(realized, w0, work.curvature.convexity, Outside(work, realized))
+        return GapCertifier(realized, w0, work.curvature.convexity)
 
     def _proximal(
         self, work: Workspace, request: Request, split: tuple[Problem, Problem] | None = None
@@ -136,7 +134,7 @@ class CrossSliding(ConvexMethod):
         anchored = not work.curvature.smooth
         iteration = ProximalPrimalDual(certifier, goal, parts, weight, anchored=anchored)
         found = found_in(realized, schedule="practical", mode=mode, first_weight=weight)
-        stopping = None if request.reference else GapStop(iteration, goal, found)
+        stopping = None if request.reference else Stop(GapJudge(iteration, goal, found))
         return proved(iteration, stopping, why, found)
 
     def _doubling(self, work: Workspace, request: Request) -> Prepared:
@@ -154,7 +152,9 @@ class CrossSliding(ConvexMethod):
             guess = execution_radius(realized, goal.radius)
         iteration = DoublingSliding(certifier, goal, feasible, guess)
         found = found_in(realized, schedule="practical", mode="subgradient")
-        stopping = None if request.reference else ReportedGapStop(iteration, goal, found)
+        stopping = None
+        if not request.reference:
+            stopping = Stop(GapJudge(iteration, goal, found), every=True)
         return proved(iteration, stopping, "subgradients, with doubling", found)
 
     def _certified(self, work: Workspace, request: Request) -> Prepared:
@@ -186,7 +186,8 @@ class CrossSliding(ConvexMethod):
             subgradients=sum(p.subgradients for p in phases),
             epsilon_schedule=epsilon,
         )
-        stopping = GapStop(iteration, goal, found, scheduled=True)
+        judge = GapJudge(iteration, goal, found, scheduled=True)
+        stopping = Stop(judge, first=math.inf)
         return proved(iteration, stopping, "the certified schedule", found, iteration.horizon)
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.certifier import Later
-from ccmac.certificates.gap import Gap, Goal
-from ccmac.certificates.gap_certifier import GapCertifier
+from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.certificates.realized import Later
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import rows, vector

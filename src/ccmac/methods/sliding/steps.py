@@ -17,9 +17,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from ccmac.certificates.certifier import Later, zero
-from ccmac.certificates.gap import Gap, Goal
-from ccmac.certificates.gap_certifier import GapCertifier
+from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.certificates.realized import Later, zero
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import State, vector

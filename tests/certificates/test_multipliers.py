@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ccmac import Agent, Network, Problem
-from ccmac.certificates import prices
-from ccmac.certificates.prices import Recovery
+from ccmac.certificates import multipliers as prices
+from ccmac.certificates.multipliers import Recovery
 from ccmac.inputs import Array
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess

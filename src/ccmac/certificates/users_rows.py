@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.infeasibility import Infeasibility
-from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.multipliers import Multipliers
 from ccmac.inputs import Array
 from ccmac.limits import Reduction
 from ccmac.limits.reduction import coupled_misfit

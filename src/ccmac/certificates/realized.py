@@ -1,0 +1,405 @@
+"""The error bound of points of a realization: sigma is the lower end of its interval.
+
+The bound of :mod:`ccmac.certificates.bound` is tightest at a repaired point (delta ~ 0) with p the
+best approximation of -grad Phi there; both come from conjugate residuals on G. Rounding is added in
+:meth:`Certifier._lost` and nowhere else. Charged to the current phase.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ccmac.certificates.bound import Dual, Proved, distance_bound
+from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, check_of
+from ccmac.inputs import Array
+from ccmac.linalg.blocks import frobenius
+from ccmac.linalg.chebyshev import smallest_degree
+from ccmac.linalg.conjugate import Remainder, conjugate_residuals
+from ccmac.linalg.tolerances import EPS
+from ccmac.realizations.base import AffineSystem, Interval, Realized
+from ccmac.runtime.base import Rider
+from ccmac.runtime.space import lengths
+
+Later = Callable[[], float]  # a number that is known once its message has travelled
+FLOOR = 1e-13  # of a point's size: a distance that rounding leaves
+FAR = 1e3  # times the floor: rounding is far
+DOUBT = 0.99  # quotients beyond the certified interval by more than this contradict it
+
+
+def zero() -> float:
+    """What needs no message to be known: the distance from no equations, say."""
+    return 0.0
+
+
+def below(target: float) -> Callable[[float, float], bool]:
+    """Stop when the norm is at most ``target``."""
+    return lambda norm, _: norm <= target
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one residual and one reduction tell of a point w."""
+
+    w: Array
+    dual: Dual | None
+    size: float  # ||(x, z)|| in the user's variables
+    bound: Proved | None  # None without a dual state
+    gradient: Array | None
+    residual: Array | None  # G w - g
+    norm: float  # of it
+    length: float  # ||w||
+    parts: tuple[float, float]  # what r and delta alone add to the bound (r: nan without a dual)
+
+
+class Certifier:
+    """Bounds for points of one realized problem (smooth, strongly convex).
+
+    ``notes`` collects what was found wrong with the certified interval, and mended.
+    """
+
+    def __init__(self, realized: Realized) -> None:
+        self.realized = realized
+        self.space = realized.space
+        self.notes: list[str] = []
+        agents = realized.objective.problem.agents.values()
+        s = realized.s
+        self._sizes = np.array(
+            [[frobenius(a.A), s * frobenius(a.B), frobenius(a.b)] for a in agents]
+        )
+
+    @property
+    def _system(self) -> AffineSystem:
+        return self.realized.system
+
+    @property
+    def unseen(self) -> float:
+        """What may be missing in a norm because of how sums travel."""
+        return math.sqrt(self.space.runtime.unseen(self.space.size))
+
+    # -- looks -------------------------------------------------------------------------------------
+    def look(self, w: Array, dual: Dual | None) -> Look:
+        """The bound at w with the method's own dual state, as far as it has one.
+
+        Cost: 1 residual, 1 reduction, and with a dual state 1 gradient.
+        """
+        space = self.space
+        # One vector at a time: a look must not need more memory than an iteration.
+        squares = [space.partial_dots(w, w), self._user_squares(w)]
+        residual = None
+        gradient = None
+        if not self._system.empty:
+            residual = self._system.residual(w)[0]
+            squares.append(space.partial_dots(residual, residual))
+        else:
+            squares.append(np.zeros_like(squares[0]))
+        if dual is not None:
+            gradient, off = self.realized.objective.precise_gradient(w)
+            rest = np.zeros_like(gradient) if dual.p is None else gradient + dual.p
+            squares += [space.partial_dots(rest, rest), *self.rounding(w, gradient, rest, off)]
+            del rest
+        told = space.runtime.total(np.concatenate(squares, axis=1))
+        length, size, norm = np.sqrt(told[:3]).tolist()
+        delta = 0.0 if self._system.empty else norm / self._system.interval.low
+        mu = self.realized.objective.mu
+        scale = self.realized.error_scale
+        infeasible = scale * math.sqrt(self.realized.objective.L / mu) * delta
+        if dual is None or gradient is None:
+            return Look(w, dual, size, None, None, residual, norm, length, (math.nan, infeasible))
+        r = math.sqrt(told[3])
+        bound = self._bound(w, gradient, dual.price, (r, delta, size, length), told[4:])
+        parts = (scale * r / mu, infeasible)
+        return Look(w, dual, size, bound, gradient, residual, norm, length, parts)
+
+    def _user_squares(self, w: Array) -> Array:
+        """Per agent, its share of ||(x, z)||^2 in the user's variables."""
+        space = self.space
+        user = np.zeros(space.size)
+        space.x(user)[...] = space.x(w)
+        space.z(user)[...] = self.realized.copies(w) / math.sqrt(space.runtime.n)
+        return space.partial_dots(user, user)
+
+    def tight(self, look: Look, goal: float) -> Proved:
+        """The bound at the repaired point; ``goal`` is the accuracy wanted (user units).
+
+        Repairs until the distance to feasibility is small against the goal, then removes from
+        grad Phi + p what multipliers cancel, until the goal is met or nothing is left to remove.
+        """
+        objective = self.realized.objective
+        space = self.space
+        system = self._system
+        goal = goal / self.realized.error_scale
+        dual = look.dual
+        w = look.w
+        delta = zero
+        if look.residual is not None:
+            w, delta = self._repair(w, 0.05 * goal * math.sqrt(objective.mu / objective.L), look)
+        gradient, off = objective.precise_gradient(w)
+        left = gradient
+        price = system.zero_price()
+        if dual is not None and look.gradient is not None:
+            left = gradient - look.gradient if dual.p is None else gradient + dual.p
+        if not system.empty:
+            enough = 0.9 * objective.mu * goal
+            low = system.interval.low
+            reduced = conjugate_residuals(
+                system.homogeneous(),
+                left,
+                # Below 0.3 hardly any of Range K' can be left.
+                lambda r, image: r <= enough or image <= 0.3 * low * r,
+                self._limit,
+            )
+            left = reduced.remaining
+            price = reduced.price
+        if dual is not None:
+            price = price + dual.price
+        columns = [space.partial_dots(left, left), space.partial_dots(w, w)]
+        columns += self.rounding(w, gradient, left, off)
+        told = space.runtime.total(np.concatenate(columns, axis=1))
+        r, length = np.sqrt(np.maximum(told[:2], 0.0)).tolist()
+        return self._bound(w, gradient, price, (r, delta(), look.size, length), told[2:])
+
+    def _bound(
+        self,
+        w: Array,
+        gradient: Array,
+        price: Array,
+        known: tuple[float, float, float, float],
+        rounding: Array,
+    ) -> Proved:
+        """From (r, delta, ||(x, z)||, ||w||) and the sums of the columns of :meth:`rounding`."""
+        r, delta, size, length = known
+        objective = self.realized.objective
+        lacks, away = self._lost(length, rounding)
+        r += lacks
+        delta += away
+        error = distance_bound(r, delta, objective.mu, objective.L) * self.realized.error_scale
+        return self.proved(w, gradient, price, error, r, delta, size)
+
+    def proved(
+        self,
+        w: Array,
+        gradient: Array,
+        price: Array | None,
+        error: float,
+        r: float,
+        delta: float,
+        size: float = math.nan,
+    ) -> Proved:
+        """What is known of w, in the user's variables."""
+        space = self.space
+        x = space.x(w)
+        z = self.realized.copies(w)
+        gz = space.z(gradient) / self.realized.s
+        price = self._system.zero_price() if price is None else price
+        return Proved(x, z, error, r, delta, size, space.x(gradient), gz, price, w=w)
+
+    # -- rounding ----------------------------------------------------------------------------------
+    def rounding(self, w: Array, gradient: Array, left: Array, off: Array) -> list[Array]:
+        """Columns of squares, to be summed: what agents' parts of grad Phi + p may lack, and their
+        terms of the coupled rows.
+
+        ``left`` is that sum, ``off`` what the gradient may lack; p was added up by many steps.
+        """
+        space = self.space
+        short = np.array(space.d) + space.runtime.n + 2  # terms of a row's sum
+        many = short + space.q
+        slopes = [np.sqrt(space.partial_dots(v, v))[:, 0] for v in (gradient, left)]
+        lacks = off[:, 0] + 2 * EPS * many * (slopes[0] + slopes[1])
+        rows = []
+        for (A, B, b), (x, z) in zip(self._sizes, space.split(w), strict=True):
+            rows.append(A * float(np.linalg.norm(x)) + B * float(np.linalg.norm(z)) + b)
+        with np.errstate(over="ignore"):  # of iterates that have blown up
+            return [lacks[:, None] ** 2, (short * np.array(rows))[:, None] ** 2]
+
+    def _lost(self, length: float, sums: Array) -> tuple[float, float]:
+        """What rounding may take from ||grad Phi + p|| and from the distance to the equations."""
+        system = self._system
+        lacks = math.sqrt(max(float(sums[0]), 0.0)) + 2 * self.unseen
+        if system.empty:
+            return lacks, 0.0
+        terms = math.sqrt(max(float(sums[1]), 0.0))
+        noise = 2 * EPS * (system.gain * terms + self.space.runtime.n * system.turn * length)
+        return lacks, (noise + self.unseen) / system.interval.low
+
+    # -- repairs -----------------------------------------------------------------------------------
+    def confirmed(self, look: Look) -> bool:
+        """Whether a few steps on G w - g meet nothing outside the interval the look relies on.
+
+        Cost: 6 products with G; where something is met the interval is mended.
+        """
+        if look.residual is None:
+            return True
+        before = self._system.interval
+        trusted = FAR * FLOOR * (1.0 + look.size)
+        system = self._system.homogeneous()
+        self._doubt(conjugate_residuals(system, look.residual, below(0.0), 4, trusted=trusted))
+        return self._system.interval == before
+
+    def repair(self, w: Array) -> Array:
+        """w moved to the feasible set (or to where the equations conflict least)."""
+        return self._repair(w, 0.0)[0]
+
+    @property
+    def _limit(self) -> int:
+        """Steps in which the certified interval promises a factor of 1e-12."""
+        return smallest_degree(self._system.interval.low, self._system.interval.high, 1e-12)
+
+    def _repair(
+        self, w: Array, wanted: float | Later, look: Look | None = None
+    ) -> tuple[Array, Later]:
+        """(w - y with G y ~ G w - g, its distance bound); ``look``: what is known of w.
+
+        ``wanted`` may be something that is known with the next message. Where rounding is far, the
+        norm of the new residual is believed to be what the recursion says, and known (for the
+        bound) with the message after the repair.
+        """
+        system = self._system
+        space = self.space
+        if look is None or look.residual is None:
+            size = space.ride((w, w))
+            residual = system.residual(w)[0]
+            [before], [length] = space.norms(residual), lengths(size)
+        else:
+            residual = look.residual
+            before = look.norm
+            length = look.length
+        floor = FLOOR * (1.0 + length)
+        wanted = wanted if isinstance(wanted, float) else wanted()
+        for _ in range(5):
+            goal = max(wanted, floor) * system.interval.low
+            if before <= goal:
+                break
+            reduced = conjugate_residuals(
+                system.homogeneous(), residual, below(0.8 * goal), self._limit, trusted=FAR * floor
+            )
+            w = w - reduced.y
+            residual = system.residual(w)[0]
+            now = space.ride((residual, residual))
+            if reduced.left <= goal and goal >= FAR * floor * system.interval.low:
+                self._doubt(reduced)
+                return w, partial(self._distance, now)
+            [after] = lengths(now)
+            low = system.interval.low
+            self._doubt(reduced)
+            stuck = after > 0.5 * before and system.interval.low == low
+            before = after
+            if stuck:
+                break
+        return w, lambda: before / system.interval.low
+
+    def _distance(self, squares: Rider) -> float:
+        """Distance to the feasible set, at most, from ||G w - g||^2."""
+        return lengths(squares)[0] / self._system.interval.low
+
+    def _doubt(self, reduced: Remainder) -> None:
+        """Quotients of vectors in Range G outside the certified interval prove it wrong."""
+        interval = self._system.interval
+        if reduced.lowest < DOUBT * interval.low:
+            self._system.interval = interval.widened(low=0.5 * reduced.lowest / interval.low)
+            self.notes.append(
+                f"a repair met the eigenvalue {reduced.lowest:.3g} or less, below the interval: "
+                f"its lower end was put to {self._system.interval.low:.3g}"
+            )
+        if DOUBT * reduced.highest > interval.high:
+            self._system.interval = self._system.interval.widened(
+                high=1.1 * reduced.highest / interval.high
+            )
+            self.notes.append(
+                f"a repair met the eigenvalue {reduced.highest:.3g} or more, above the interval: "
+                f"its upper end was put to {self._system.interval.high:.3g}"
+            )
+
+    def project(self, vector: Array, wanted: Later) -> tuple[Array, Array]:
+        """(p, its price) with vector + p in the kernel of K but for ``wanted`` of Range K'."""
+        if self._system.empty:
+            return np.zeros_like(vector), self._system.zero_price()
+        low = self._system.interval.low
+        reduced = conjugate_residuals(
+            self._system.homogeneous(),
+            vector,
+            lambda r, image: r <= wanted() or image <= low * wanted(),
+            self._limit,
+        )
+        return reduced.remaining - vector, reduced.price
+
+
+class RealizedJudge(Judge):
+    """||error|| <= tol max(1, ||(x, z)||) by a :class:`Certifier`, for any method.
+
+    Its point is embedded in the certifier's realization; a method that shares that realization
+    lends its dual state for a cheap look. The tight bound is taken only when that gives hope.
+    """
+
+    def __init__(self, certifier: Certifier, tol: float) -> None:
+        self.certifier = certifier
+        self.tol = tol
+        self.notes = certifier.notes
+        self._gains = 3.0  # what a tight bound takes from the stationary part, as last seen
+
+    def memory(self) -> dict[str, Any]:
+        """What tight bounds gain, and the interval as it stands."""
+        interval = self.certifier.realized.system.interval
+        return {"gains": self._gains, "interval": [interval.low, interval.high, interval.source]}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """A stored interval may only be wider than the one found here."""
+        self._gains = float(memory["gains"])
+        low, high, source = memory["interval"]
+        system = self.certifier.realized.system
+        if 0 < low <= system.interval.low and system.interval.high <= high < math.inf:
+            word = "estimated" if source == "estimated" else system.interval.source
+            system.interval = Interval(float(low), float(high), word)
+
+    def _look(self, iteration: Judged, state: Any) -> Look:
+        realized = self.certifier.realized
+        dual = iteration.dual(state, realized)
+        return self.certifier.look(iteration.embedded(state, realized), dual)
+
+    def _check(self, found: Proved) -> Check:
+        return check_of(found, self.tol, self.certifier.realized.system.interval.source)
+
+    def check(self, iteration: Judged, state: Any) -> Check:
+        """A cheap look first; the tight bound only when that gives hope."""
+        look = self._look(iteration, state)
+        if not math.isfinite(look.size):
+            return Check(math.nan)
+        goal = self.tol * max(1.0, look.size)
+        if look.bound is not None and look.bound.error <= goal:
+            if self.certifier.confirmed(look):
+                return self._check(look.bound)
+            return Check(look.bound.error)
+        excess = self._excess(look, goal)
+        if excess > 1.0:
+            bound = math.nan if look.bound is None else look.bound.error
+            return Check(bound, Evidence("look", excess))
+        found = self.certifier.tight(look, goal)
+        if look.bound is not None and found.error > goal and found.stationarity > 0:
+            self._gains = min(max(look.bound.stationarity / found.stationarity, 1.0), 1e4)
+        return self._check(found)
+
+    def _excess(self, look: Look, goal: float) -> float:
+        """How many times too large the look is for a tight bound to be worth its price.
+
+        A repair removes the infeasible part at a price that grows with its logarithm only. Where
+        the point is stationary, going on is as fast as a repair: the look itself must meet the
+        goal.
+        """
+        stationary, infeasible = look.parts
+        if look.dual is None:
+            return infeasible / max(100.0 * goal, FLOOR)
+        if stationary <= 0.01 * infeasible:
+            return infeasible / goal
+        return max(stationary / (self._gains * goal), infeasible / max(1000.0 * goal, FLOOR))
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """One tight bound."""
+        look = self._look(iteration, state)
+        if not math.isfinite(look.size):
+            return Check(math.nan)
+        return self._check(self.certifier.tight(look, self.tol * max(1.0, look.size)))
