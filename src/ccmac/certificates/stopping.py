@@ -244,7 +244,7 @@ class Stop(Stopping):
         if not check.done and seen is not None:
             self._hope = seen[1] / max(check.ratio, 1.1)
         elif not check.done:
-            self._next = count + self._ahead(count, check.ratio)
+            self._next = float(count + self._ahead(count, check.ratio))
         return check
 
     def _ahead(self, count: int, ratio: float) -> int:
