@@ -12,15 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmac import Agent, Network, Problem
-from ccmac.angles.heterogeneity import heterogeneity_grams
 from ccmac.angles.measure import geometry
-from ccmac.angles.operators import canonical_channels
 from ccmac.errors import InputError
 from ccmac.objectives import Separable, SquaredDistance
+from ccmac.paper.canonical_channels import canonical_channels
 from ccmac.stack import Stack
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
-METHODS = ("dense", "heterogeneity", "matrix-free")
+METHODS = ("dense", "sparse")
 
 
 def stack_of(*matrices: np.ndarray) -> Stack:
@@ -57,10 +56,9 @@ def two_agents(t: float) -> Problem:
     )
 
 
-@pytest.mark.parametrize("method", ["dense", "heterogeneity"])
 @pytest.mark.parametrize("t", [0, 1e-6, 1, 10, 1e4])
-def test_two_agent_family(t: float, method: str) -> None:
-    found = geometry(two_agents(t), method=method)
+def test_two_agent_family(t: float) -> None:
+    found = geometry(two_agents(t))
     c = abs(t) / np.sqrt(2 + t * t)
     assert found.friedrichs_cosine == pytest.approx(c, abs=1e-12, rel=1e-12)
     # chi in closed form without cancellation: 1 - c = (2 / (2 + t^2)) / (1 + c).
@@ -158,16 +156,18 @@ def test_methods_agree_with_explicit_projectors(
     positive = spectrum[spectrum > 1e-7]
     factor = np.sqrt(positive.max() / positive.min()) if len(positive) else 1.0
     for method in METHODS:
-        found = geometry(problem, method=method, dense_limit=1 if method == "matrix-free" else 1000)
+        found = geometry(problem, method=method, dense_limit=1 if method == "sparse" else 1000)
         assert found.friedrichs_cosine == pytest.approx(cosine, abs=1e-7), method
         assert found.common_dimension == common, method
         assert found.multi_channel_factor == pytest.approx(factor, rel=1e-5), method
         chi = found.cross_factor
         assert found.multi_channel_factor is not None
         assert chi * (1 - 1e-12) <= found.multi_channel_factor <= np.sqrt(2) * chi * (1 + 1e-12)
-    dense, reduced = (geometry(problem, method=name) for name in METHODS[:2])
-    assert dense.ranks == reduced.ranks
-    np.testing.assert_allclose(dense.principal_angles, reduced.principal_angles, atol=1e-8)
+    channels = canonical_channels(problem, Network.complete(problem.n)).to_dense()
+    stacked = geometry(stack_of(*channels))
+    found = geometry(problem)
+    assert stacked.ranks == found.ranks
+    np.testing.assert_allclose(stacked.principal_angles, found.principal_angles, atol=1e-8)
 
 
 @settings(max_examples=30)
@@ -175,7 +175,10 @@ def test_methods_agree_with_explicit_projectors(
 def test_heterogeneity_is_the_generalized_eigenvalue(seed: int, n: int) -> None:
     """Proposition heterogeneity: c_F^2 = lambda_max(H_0^{-1/2} H_het H_0^{-1/2})."""
     problem = random_problem(np.random.default_rng(seed), n, 3, 2, 4)
-    H_0, H_het = heterogeneity_grams(problem)
+    agents = problem.agents.values()
+    H_0 = sum(a.A @ a.A.T + a.B @ a.B.T for a in agents)
+    mean = sum(a.B for a in agents) / n
+    H_het = sum((a.B - mean) @ (a.B - mean).T for a in agents)
     top = sla.eigh(H_het, H_0, eigvals_only=True)[-1]
     assert geometry(problem).friedrichs_cosine ** 2 == pytest.approx(top, rel=1e-9)
 
@@ -235,7 +238,7 @@ def test_culprits_are_named() -> None:
     assert "rebalanced" in text
     assert max(len(line) for line in text.splitlines()) <= 80
     data = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert data["method"] == "heterogeneity"
+    assert data["method"] == "dense"
     assert data["cross_factor"] == found.cross_factor
 
 
@@ -243,26 +246,24 @@ def test_near_overlap_in_a_problem_is_hard() -> None:
     """Almost all coupling is through the disagreement: theta ~ 1e-6, so chi ~ 2e6."""
     s = 1e-6
     agents = [Agent(OBJECTIVE, A=[[s]], B=[[1.0]]), Agent(OBJECTIVE, A=[[s]], B=[[-1.0]])]
-    for method in ("dense", "heterogeneity"):
-        found = geometry(Problem(agents), method=method)
-        assert found.common_dimension == 0
-        assert found.cross_factor == pytest.approx(2 / s, rel=1e-6)
+    found = geometry(Problem(agents))
+    assert found.common_dimension == 0
+    assert found.cross_factor == pytest.approx(2 / s, rel=1e-6)
     agents = [Agent(OBJECTIVE, A=[[0.0]], B=[[1.0]]), Agent(OBJECTIVE, A=[[0.0]], B=[[-1.0]])]
     for method in METHODS:
         found = geometry(Problem(agents), method=method)
         assert (found.common_dimension, found.cross_factor) == (1, 1.0)
 
 
-def test_a_large_three_channel_stack_without_dense_bases() -> None:
+def test_a_stack_too_large_for_dense_bases() -> None:
     rng = np.random.default_rng(3)
     matrices = [sp.csr_array(rng.standard_normal((6, 60))) for _ in range(3)]
-    stack = Stack(SquaredDistance(1.0), [(M, None) for M in matrices])
-    exact = geometry(stack, method="dense")
-    found = geometry(stack, method="matrix-free", dense_limit=1)
-    assert found.multi_channel_factor == pytest.approx(exact.multi_channel_factor, rel=1e-6)
-    assert found.pairwise is not None
-    assert exact.pairwise is not None
+    exact = geometry(stack_of(*matrices[:2]))
+    found = geometry(stack_of(*matrices[:2]), method="sparse")
+    assert found.cross_factor == pytest.approx(exact.cross_factor, rel=1e-6)
     np.testing.assert_allclose(found.pairwise, exact.pairwise, atol=1e-8)
+    with pytest.raises(InputError, match="3 channels is decomposed densely"):
+        geometry(stack_of(*matrices), dense_limit=1)
 
 
 def test_operator_blocks() -> None:
@@ -276,7 +277,7 @@ def test_operator_blocks() -> None:
     )
     expected = geometry(dense).cross_factor
     for method in METHODS:
-        limit = 1 if method == "matrix-free" else 1000
+        limit = 1 if method == "sparse" else 1000
         found = geometry(wrapped, method=method, dense_limit=limit)
         assert found.cross_factor == pytest.approx(expected, rel=1e-6)
 
@@ -289,8 +290,6 @@ def test_refusals() -> None:
         geometry(problem.restricted(range(1)))
     with pytest.raises(InputError, match="network: has 3 agents"):
         geometry(problem, network=Network.ring(3))
-    with pytest.raises(InputError, match="has no agents"):
-        geometry(stack_of(np.eye(2)), method="heterogeneity")
     with pytest.raises(InputError, match="channel 1: M has 3 columns"):
         stack_of(np.eye(2), np.eye(3))
     with pytest.raises(InputError, match="v has shape"):

@@ -1,4 +1,4 @@
-"""Angles from a sparse factorization against dense decompositions."""
+"""Angles by Lanczos on projections against dense decompositions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from ccmac import Agent, Problem
-from ccmac.angles import sparse
+from ccmac.angles import projections
+from ccmac.angles.large import missed
 from ccmac.angles.measure import geometry
-from ccmac.errors import InputError
-from ccmac.linalg.lanczos import Ritz
-from ccmac.linalg.symmetric import band_work
 from ccmac.objectives import Separable, SquaredDistance
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
@@ -50,7 +48,7 @@ def problem(seed: int, *, local: int, shared: int, repeated: int = 0) -> Problem
 def test_equals_the_dense_angles(local: int, shared: int, repeated: int) -> None:
     for seed in range(3):
         given = problem(seed, local=local, shared=shared, repeated=repeated)
-        found, dense = (geometry(given, method=name) for name in ("sparse", "heterogeneity"))
+        found, dense = (geometry(given, method=name) for name in ("sparse", "dense"))
         assert found.common_dimension == dense.common_dimension == (repeated or 0)
         assert found.cross_factor == pytest.approx(dense.cross_factor, rel=1e-7)
         assert found.rebalanced_cross_factor == pytest.approx(
@@ -73,28 +71,20 @@ def test_scales_of_rows_do_not_matter() -> None:
     assert geometry(scaled, method="sparse").cross_factor == pytest.approx(chi, rel=1e-7)
 
 
-def test_factors_that_fill_are_left_to_the_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse, "BAND_WORK", 10)
+def test_an_interval_holds_chi_where_factors_fill(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projections, "GRAM_PRODUCTS", 10.0)
     given = problem(0, local=5, shared=7)
-    with pytest.raises(InputError, match="take matrix-free"):
-        geometry(given, method="sparse")
-    exact = geometry(given, method="heterogeneity").cross_factor
+    exact = geometry(given, method="dense").cross_factor
     found = geometry(given, dense_limit=30)
-    assert (found.method, found.rests_on) == ("matrix-free", "probable")
+    assert (found.method, found.rests_on) == ("sparse", "probable")
     assert found.interval is not None
     low, high = found.interval
-    assert low * (1 - 1e-9) <= exact <= high
+    assert low * (1 - 1e-9) <= exact <= high <= 1.1 * exact
+    assert low == pytest.approx(exact, rel=1e-6)
     assert found.as_dict()["interval"] == (low, high)
 
 
-def test_work_in_the_band_of_a_path() -> None:
-    path = sp.diags_array([np.ones(9), np.ones(10), np.ones(9)], offsets=[-1, 0, 1])
-    shuffled = np.random.default_rng(0).permutation(10)
-    assert band_work(sp.csr_array(path.toarray()[shuffled][:, shuffled])) == 9
-
-
 def test_what_lanczos_may_have_missed() -> None:
-    ritz = Ritz(np.ones(1), np.ones((1, 1)), np.zeros(1), steps=60)
-    eps = ritz.missed(10_000, 1e-6)
+    eps = missed(60, 10_000)
     assert 1.648 * 100 * math.exp(-math.sqrt(eps) * 119) == pytest.approx(1e-6)
-    assert Ritz(np.ones(1), np.ones((1, 1)), np.zeros(1), steps=1).missed(10_000) == 1.0
+    assert missed(1, 10_000) == 1.0

@@ -1,14 +1,13 @@
-"""Geometry of problems and stacks too large for dense factorizations.
+"""Principal angles of what is too large for dense decompositions, by Lanczos on two projectors.
 
-P_U P_V is symmetric on U with the squared cosines as its spectrum. Block Lanczos started in U finds
+P_V P_U P_V is symmetric, and its positive eigenvalues are the squared cosines. Block Lanczos finds
 the largest; the angles are then read off the Ritz subspace X through the singular values of
-X - P_V X (sines) and P_V X (cosines), so a small angle keeps its digits. What an iteration cannot
-tell, such as a rank, is None.
+X - P_U X (sines) and P_U X (cosines), so a small angle keeps its digits. chi is approached from
+below and lies in an interval but for a probability over the random start. Ranks are not computed.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,36 +15,29 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
-import scipy.sparse as sp
 
-from ccmac.angles.heterogeneity import mean_block
+from ccmac.angles.dense import energy_shares, mean_block
 from ccmac.angles.principal import NO_ANGLES, Angles, cross_factor, pair_geometry, paired
 from ccmac.angles.projections import (
     Projection,
-    consensus_projection,
-    coupled_projection,
-    local_projections,
+    first_channel,
     projector,
+    second_projection,
     shared_projection,
 )
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import lanczos_spectrum, structural_parameters
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.linalg.blocks import has_entries, multiply
-from ccmac.linalg.lanczos import below, top_ritz
+from ccmac.linalg.blocks import multiply
+from ccmac.linalg.lanczos import top_ritz
 from ccmac.linalg.tolerances import EPS, LARGE_OVERLAP, ORTHOGONAL, VANISHED
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
 
-BLOCKS = (2, 8, 32, 64, 64, 64)
+BLOCKS = (1, 8, 32, 64, 64, 64)
 """Block sizes taken in turn, while new common directions keep turning up."""
-WORK = 8_000_000
-LEAST_PRODUCTS = 120
-MOST_PRODUCTS = 4000
-"""Products with both projections, times their size: large problems are content with less."""
-COLUMNS = 120  # of the Lanczos basis
 
 
 @dataclass(frozen=True)
@@ -61,27 +53,30 @@ class LargeAngles:
     missed: float = 0.0
 
 
-def large_problem_geometry(
+def problem_geometry(
     problem: Problem, network: Network | None, tolerance: float | None, dense_limit: int
 ) -> Geometry:
-    """Angles of the canonical channels by Lanczos; chi is approached from below."""
+    """Angles of a problem's channels; the structural parameters by Lanczos where they are large."""
     limit = LARGE_OVERLAP if tolerance is None else tolerance
     n = problem.n
     q = problem.q
     d = sum(problem.d.values())
     size = d + n * q
     onto_D = shared_projection(problem, dense_limit)
-    P_V = consensus_projection(d, n, q, onto_D)
-    onto_C = local_projections(problem, dense_limit)
-    P_U = coupled_projection(problem, problem.blocks("B"), onto_C)
-    found = smallest_angles(P_U, P_V, size, limit)
+    P_U = projector(first_channel(problem, problem.blocks("B")), dense_limit)
+    found = smallest_angles(P_U, second_projection(d, n, q, onto_D), size, limit)
     shares: tuple[tuple[float, ...], float] = ((0.0,) * n, 0.0)
     rebalanced = 1.0
-    if found.direction is not None:
-        shares = energy_shares(found.direction[d:].reshape(n, q), onto_D)
-    if len(found.angles.sines) and any(D is not None for D in problem.blocks("D")):
-        rebalanced = _rebalanced_factor(problem, onto_C, onto_D, limit)
-    coupled = lanczos_spectrum(problem.m, coupled_gram(problem, onto_C))
+    mean = mean_block(problem)
+    if found.direction is not None and mean is not None:
+        z = found.direction[d:].reshape(n, q)
+        shares = energy_shares(z, np.zeros(q) if onto_D is None else onto_D(z.mean(axis=0)))
+        if onto_D is not None:
+            # Copies move together: one z with sqrt(n) Bm stands for all.
+            P_U = projector(first_channel(problem, [np.sqrt(n) * mean]), dense_limit)
+            uniform = smallest_angles(P_U, _on_shared(d, onto_D), d + q, limit)
+            rebalanced = pair_geometry(uniform.angles, (d + q, d + q), limit).cross_factor
+    coupled = lanczos_spectrum(problem.m, coupled_gram(problem, dense_limit))
     return Geometry(
         **_fields(found, size, limit),
         ranks=(None, None if onto_D is not None else (n - 1) * q),
@@ -92,51 +87,40 @@ def large_problem_geometry(
     )
 
 
-def large_stack_geometry(stack: Stack, tolerance: float | None, dense_limit: int) -> Geometry:
-    """Pairwise angles by Lanczos; for three or more channels also the projector sum."""
+def stack_geometry(stack: Stack, tolerance: float | None, dense_limit: int) -> Geometry:
+    """Angles of two channels."""
     limit = LARGE_OVERLAP if tolerance is None else tolerance
-    count = len(stack.channels)
-    projections = [projector(M, dense_limit) for M, _ in stack.channels]
-    pairwise = np.eye(count)
-    worst: dict[str, Any] = _fields(LargeAngles(), stack.dim, limit)
-    for i, j in itertools.combinations(range(count), 2):
-        found = smallest_angles(projections[i], projections[j], stack.dim, limit)
-        fields = _fields(found, stack.dim, limit)
-        pairwise[i, j] = pairwise[j, i] = fields["friedrichs_cosine"]
-        if fields["friedrichs_cosine"] >= worst["friedrichs_cosine"]:
-            worst = fields
-    if count > 2:
-        factor = _sum_factor(stack, projections, dense_limit)
-        worst |= {"multi_channel_factor": factor, "cross_factor": factor}
-    return Geometry(**worst, ranks=(None,) * count, pairwise=pairwise)
+    if len(stack.channels) != 2:
+        raise InputError(
+            f"geometry: a stack of {len(stack.channels)} channels is decomposed densely, and this "
+            f"one exceeds dense_limit = {dense_limit}; pass a larger dense_limit="
+        )
+    P_U, P_V = (projector(M, dense_limit) for M, _ in stack.channels)
+    fields = _fields(smallest_angles(P_U, P_V, stack.dim, limit), stack.dim, limit)
+    c = fields["friedrichs_cosine"]
+    return Geometry(**fields, ranks=(None, None), pairwise=np.array([[1.0, c], [c, 1.0]]))
 
 
-def local_gram(problem: Problem, onto: list[Projection | None]) -> Callable[[Array], Array]:
-    """h -> sum_i A_i P_{Ker C_i} A_i' h, matrix-free; ``onto`` projects on the Range(C_i')."""
+def coupled_gram(problem: Problem, dense_limit: int) -> Callable[[Array], Array]:
+    """h -> S_HC h = (1/n) sum_i (A_i P_{Ker C_i} A_i' + B_i B_i') h, without forming it."""
+    onto = [None if C is None else projector(C, dense_limit) for C in problem.blocks("C")]
 
     def apply(h: Array) -> Array:
-        result = np.zeros(problem.m)
-        for A, P in zip(problem.blocks("A"), onto, strict=True):
-            if A is not None:
-                x = multiply(A, h, adjoint=True)
-                result += multiply(A, x if P is None else x - P(x))
-        return result
-
-    return apply
-
-
-def coupled_gram(problem: Problem, onto: list[Projection | None]) -> Callable[[Array], Array]:
-    """h -> S_HC h = (1/n) sum_i (A_i P_{Ker C_i} A_i' + B_i B_i') h, matrix-free."""
-    gram = local_gram(problem, onto)
-
-    def apply(h: Array) -> Array:
-        total = gram(h)
-        for B in problem.blocks("B"):
-            if B is not None:
-                total += multiply(B, multiply(B, h, adjoint=True))
+        total = np.zeros(problem.m)
+        for agent, P in zip(problem.agents.values(), onto, strict=True):
+            if agent.A is not None:
+                x = multiply(agent.A, h, adjoint=True)
+                total += multiply(agent.A, x if P is None else x - P(x))
+            if agent.B is not None:
+                total += multiply(agent.B, multiply(agent.B, h, adjoint=True))
         return total / problem.n
 
     return apply
+
+
+def _on_shared(d: int, onto_D: Projection) -> Projection:
+    """Onto 0 x R."""
+    return lambda u: np.concatenate([np.zeros(d), onto_D(u[d:])])
 
 
 # -- angles between two projections ----------------------------------------------------------------
@@ -149,22 +133,25 @@ def smallest_angles(P_U: Projection, P_V: Projection, size: int, tolerance: floa
     common = np.zeros((size, 0))
     random = np.random.default_rng(0)
 
-    def onto(u: Array) -> Array:
-        image = P_U(u)
-        return np.asarray(image - common @ (common.T @ image)) if common.shape[1] else image
+    def inside(v: Array) -> Array:
+        image = P_V(v)
+        return np.asarray(image - common @ (common.T @ image))
 
     for width in BLOCKS:
-        start = _columnwise(onto, random.standard_normal((size, min(width, size))))
-        found = _search(onto, P_V, start)
+        start = _columnwise(inside, random.standard_normal((size, min(width, size))))
+        left, lengths, _ = np.linalg.svd(start, full_matrices=False)
+        start = left[:, lengths > VANISHED]
+        found = _search(P_U, inside, start) if start.shape[1] else None
         if found is None:
             return LargeAngles(NO_ANGLES.after_common(common.shape[1]))
-        X, angles, missed = found
+        X, angles, share = found
         fresh = angles.common(tolerance)
-        if fresh == 0:
-            u = X[:, 0]
+        if not fresh:
+            v = X[:, 0]
             c = float(angles.cosines[0])
-            residual = float(np.linalg.norm(onto(P_V(u)) - c * c * u))
-            return LargeAngles(angles.after_common(common.shape[1]), u, residual, missed)
+            residual = float(np.linalg.norm(inside(P_U(v)) - c * c * v))
+            shown = angles.after_common(common.shape[1])
+            return LargeAngles(shown, v, residual, share)
         common = np.linalg.qr(np.hstack([common, X[:, :fresh]]))[0]
     raise InputError(
         f"geometry: {common.shape[1]} common directions were found and more are left; remove "
@@ -173,54 +160,40 @@ def smallest_angles(P_U: Projection, P_V: Projection, size: int, tolerance: floa
 
 
 def _search(P_U: Projection, P_V: Projection, start: Array) -> tuple[Array, Angles, float] | None:
-    """Principal vectors in U of the smallest angles, ascending; None if all are right angles."""
-    start = start[:, np.linalg.norm(start, axis=0) > VANISHED]
-    if not start.shape[1]:
+    """Principal vectors in V of the smallest angles, ascending, and the share of c_F^2 that may
+    have been missed; None if all are right angles.
+    """
+    if np.linalg.norm(P_V(P_U(start[:, 0]))) <= ORTHOGONAL:
         return None
-    first = start[:, 0]
-    if np.linalg.norm(P_U(P_V(first))) <= ORTHOGONAL * np.linalg.norm(first):
-        return None
-    products = int(np.clip(WORK / len(first), LEAST_PRODUCTS, MOST_PRODUCTS))
-    ritz = top_ritz(
-        lambda u: P_U(P_V(u)), start, P_U, enough=below(1.0), columns=COLUMNS, products=products
-    )
-    X = np.linalg.qr(_columnwise(P_U, ritz.vectors))[0]
-    inside = _columnwise(P_V, X)
+    size = len(start)
+
+    def enough(value: float, residual: float, steps: int) -> bool:
+        """The value is good to the square of this residual, and the interval for it is narrow."""
+        room = max(1.0 - value, 1e-4)
+        return residual <= 1e-8 * room and missed(steps, size) <= 0.05 * room
+
+    # Large problems are content with fewer products and less memory for the basis.
+    columns = int(np.clip(2e7 / size, 60, 600)) + 4 * start.shape[1]
+    ritz = top_ritz(lambda v: P_V(P_U(P_V(v))), start, enough, columns)
+    X = np.linalg.qr(_columnwise(P_V, ritz.vectors))[0]
+    inside = _columnwise(P_U, X)
     _, sines, right = np.linalg.svd(X - inside, full_matrices=False)
-    return X @ right[::-1].T, paired(sines, sla.svdvals(inside)), ritz.missed(len(first))
+    share = 0.0 if ritz.exhausted else missed(ritz.steps, size)
+    return X @ right[::-1].T, paired(sines, sla.svdvals(inside)), share
+
+
+def missed(steps: int, size: int) -> float:
+    """eps with lambda_max <= (largest Ritz value) / (1 - eps) but for a probability of 1e-6.
+
+    Of ``steps`` Lanczos steps from a random start in R^size (Kuczynski and Wozniakowski 1992):
+    failure <= 1.648 sqrt(size) exp(-sqrt(eps) (2 steps - 1)).
+    """
+    bits = math.log(1.648 * math.sqrt(size) / 1e-6)
+    return min(1.0, (bits / max(2 * steps - 1, 1)) ** 2)
 
 
 def _columnwise(projection: Projection, X: Array) -> Array:
     return np.stack([projection(x) for x in X.T], axis=1)
-
-
-def energy_shares(z: Array, onto_D: Projection | None) -> tuple[tuple[float, ...], float]:
-    """Energy of the worst direction inside Range(K_2'): each agent's part, and D's."""
-    mean = z.mean(axis=0)
-    own = np.sum((z - mean) ** 2, axis=1)
-    shared = 0.0 if onto_D is None else len(z) * float(np.sum(onto_D(mean) ** 2))
-    total = (float(own.sum()) + shared) or 1.0
-    return tuple(float(e) for e in own / total), shared / total
-
-
-def _rebalanced_factor(
-    problem: Problem, onto_C: list[Projection | None], onto_D: Projection | None, limit: float
-) -> float:
-    """chi after B_i -> mean B: copies move together, one z with sqrt(n) mean B stands for all."""
-    mean = mean_block(problem)
-    if mean is None or onto_D is None:
-        return 1.0
-    d = sum(problem.d.values())
-    q = problem.q
-    P_U = coupled_projection(problem, [np.sqrt(problem.n) * mean], onto_C)
-
-    def P_V(u: Array) -> Array:
-        result = np.zeros_like(u)
-        result[d:] = onto_D(u[d:])
-        return result
-
-    found = smallest_angles(P_U, P_V, d + q, limit)
-    return pair_geometry(found.angles, (d + q, d + q), limit).cross_factor
 
 
 def _fields(found: LargeAngles, size: int, limit: float) -> dict[str, Any]:
@@ -228,41 +201,11 @@ def _fields(found: LargeAngles, size: int, limit: float) -> dict[str, Any]:
     square = pair.cosine**2 / max(1.0 - found.missed, EPS)
     high = cross_factor(math.sqrt(square))
     notes = (
-        "Found by Lanczos with iterative projections: chi is approached from below and lies in "
+        "Found by Lanczos on projections: chi is approached from below and lies in "
         f"[{pair.cross_factor:.6g}, {high:.6g}] but for a probability of 1e-6 over the start. "
         "Ranks are not computed, and only the smallest angles are listed.",
     )
-    fields = pair_fields(pair, found.angles, method="matrix-free", tolerance=limit)
+    fields = pair_fields(pair, found.angles, method="sparse", tolerance=limit)
     interval = (pair.cross_factor, max(high, pair.cross_factor))
     known = {"interval": interval, "rests_on": "probable"} if len(found.angles.sines) else {}
     return fields | {"residual": found.residual, "notes": notes} | known
-
-
-def _sum_factor(stack: Stack, projections: list[Projection], dense_limit: int) -> float | None:
-    """chi_{x,J}: both ends of sum_j P_j on the span of all rows.
-
-    The low end is the high end of (J - sum_j P_j) P_S, where the kernel cannot interfere.
-    """
-    matrices = [M for M, _ in stack.channels]
-    if not all(has_entries(M) for M in matrices):
-        return None
-    whole = sp.vstack([sp.csr_array(M) for M in matrices], format="csr")
-    onto_all = projector(sp.csr_array(whole), dense_limit)
-    J = len(projections)
-    size = stack.dim
-    start = _columnwise(onto_all, np.random.default_rng(1).standard_normal((size, min(4, size))))
-    if not np.any(start):
-        return 1.0
-
-    def total(u: Array) -> Array:
-        return np.asarray(sum(P(u) for P in projections))
-
-    def flipped(u: Array) -> Array:
-        inside = onto_all(u)
-        return np.asarray(J * inside - onto_all(total(inside)))
-
-    ends = []
-    for action in (total, flipped):
-        u = top_ritz(action, start, onto_all, enough=below(J)).vectors[:, 0]
-        ends.append(float(u @ total(u)))
-    return float(np.sqrt(ends[0] / ends[1]))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as sla
 
-from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import OVERLAP, OVERLAP_NOISE, ZERO_COSINE
 
@@ -148,11 +147,10 @@ def projector_sum_factor(bases: Sequence[Array], tolerance: float) -> float:
     return float(positive[0] / positive[-1])
 
 
-# -- closed forms ----------------------------------------------------------------------------------
 def weighted_extremes(
     a: float, b: float, cosine: float, sine: float | None = None
 ) -> tuple[float, float]:
-    """(lambda_-, lambda_+) of a P_U + b P_V on a principal plane (Lemma weighted-projectors).
+    """(lambda_-, lambda_+) of a P_U + b P_V on a principal plane (Lemma lem:weighted-projectors).
 
     lambda_+- = (a + b +- sqrt((a-b)^2 + 4ab c^2)) / 2; the lower one is written as ab s^2 /
     lambda_+, which does not cancel. At the Friedrichs cosine: the extremes over all planes.
@@ -160,48 +158,3 @@ def weighted_extremes(
     upper = (a + b + math.sqrt((a - b) ** 2 + 4 * a * b * cosine * cosine)) / 2
     square = (1 - cosine) * (1 + cosine) if sine is None else sine * sine
     return a * b * square / upper, upper
-
-
-def weighted_projector_spectrum(theta: float, a: float, b: float) -> tuple[float, float]:
-    """(lambda_-, lambda_+) of a P_U + b P_V on a principal plane of angle theta."""
-    if not (a > 0 and b > 0):
-        raise InputError(f"weighted projectors: a = {a} and b = {b} must be positive")
-    return weighted_extremes(a, b, math.cos(theta), math.sin(theta))
-
-
-def scalar_balance(mu_1: float, L_1: float, mu_2: float, L_2: float) -> float:
-    """eta* = (mu_1 L_1 / (mu_2 L_2))^{1/4}, the best scalar in [M_1; eta M_2] (Theorem angle).
-
-    mu_j and L_j are the extreme positive squared singular values of M_j; optimal for the envelope
-    of :func:`condition_envelope` without common directions.
-    """
-    _positive(mu_1, L_1, mu_2, L_2)
-    return math.sqrt(math.sqrt(mu_1 * L_1 / (mu_2 * L_2)))
-
-
-def condition_envelope(
-    mu: tuple[float, float],
-    L: tuple[float, float],
-    c: float,
-    eta: float = 1.0,
-    *,
-    common: bool = False,
-) -> tuple[float, float]:
-    """(Lambda_eta, delta_eta): bounds on the squared singular values of [M_1; eta M_2].
-
-    Theorem angle: the stack's condition is at most Lambda/delta. ``common`` says that the two row
-    spaces share an exact direction, where the weights add up.
-    """
-    _positive(mu[0], L[0], mu[1], L[1])
-    if not 0 <= c < 1 or not eta > 0:
-        raise InputError(f"envelope: need 0 <= c < 1 and eta > 0, got c = {c}, eta = {eta}")
-    lower, _ = weighted_extremes(mu[0], eta**2 * mu[1], c)
-    _, upper = weighted_extremes(L[0], eta**2 * L[1], 1.0 if common else c)
-    return upper, lower
-
-
-def _positive(mu_1: float, L_1: float, mu_2: float, L_2: float) -> None:
-    if not (0 < mu_1 <= L_1 and 0 < mu_2 <= L_2):
-        raise InputError(
-            f"channel bounds: need 0 < mu <= L, got ({mu_1}, {L_1}) and ({mu_2}, {L_2})"
-        )

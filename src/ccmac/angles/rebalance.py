@@ -1,7 +1,7 @@
 """Moving the shared coupling between agents: B_i -> w_i sum_j B_j with sum_i w_i = 1.
 
-At consensus only sum_j B_j acts, so solutions and prices stay the same while the angle between the
-channels changes. Equal weights are best: with B_i = Bm + E_i, sum_i E_i = 0, the part of
+At consensus only sum_j B_j acts, so solutions and multipliers stay the same while the angle between
+the channels changes. Equal weights are best: with B_i = Bm + E_i, sum_i E_i = 0, the part of
 g(h) = (P_{Ker C_i} A_i' h, B_i' h)_i inside Range(K_2') has squared length
 
     sum_i ||E_i' h||^2 + n ||P_R Bm' h||^2,        R = Range(S_D),
@@ -13,16 +13,18 @@ D the first channel becomes orthogonal to the second: chi = 1, whatever C is.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.angles.heterogeneity import block_sum
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, real_vector
-from ccmac.linalg.blocks import has_entries
+from ccmac.linalg.blocks import dense, has_entries
 from ccmac.linalg.tolerances import WEIGHT_SUM
 from ccmac.problem import Problem
 
@@ -46,6 +48,14 @@ def rebalanced(problem: Problem, weights: Any = None) -> Problem:
         i: replace(agent, B=w[i] * total if w[i] else None) for i, agent in problem.agents.items()
     }
     return problem.holding(agents, present=())
+
+
+def block_sum(blocks: Iterable[Any]) -> Any:
+    """The sum of the blocks that are not None, sparse when all are; None without any."""
+    present = [b for b in blocks if b is not None]
+    if not all(is_sparse(b) for b in present):
+        present = [dense(b) for b in present]
+    return reduce(operator.add, present) if present else None
 
 
 def _total(problem: Problem) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -58,30 +58,15 @@ class Geometry:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists."""
-        result = {
-            name: getattr(self, name)
-            for name in (
-                "friedrichs_cosine",
-                "friedrichs_angle",
-                "cross_factor",
-                "multi_channel_factor",
-                "common_dimension",
-                "method",
-                "tolerance",
-                "rank_tolerance",
-                "shared",
-                "rebalanced_cross_factor",
-                "residual",
-            )
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "notes"}
+        return found | {
+            "ranks": list(self.ranks),
+            "principal_angles": self.principal_angles.tolist(),
+            "agents": list(self.agents),
+            "pairwise": None if self.pairwise is None else self.pairwise.tolist(),
+            "structural": None if self.structural is None else asdict(self.structural),
+            "advice": list(self.advice),
         }
-        result["ranks"] = list(self.ranks)
-        result["interval"], result["rests_on"] = self.interval, self.rests_on
-        result["principal_angles"] = [float(a) for a in self.principal_angles]
-        result["agents"] = list(self.agents)
-        result["pairwise"] = None if self.pairwise is None else self.pairwise.tolist()
-        result["structural"] = None if self.structural is None else asdict(self.structural)
-        result["advice"] = list(self.advice)
-        return result
 
     def __str__(self) -> str:
         lines = [

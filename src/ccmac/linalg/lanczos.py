@@ -2,10 +2,8 @@
 
 ``lanczos``       vectors that all agents hold: one averaging per step, scalars agreed upon by all
 ``extreme_ritz``  execution vectors, of which every agent holds its part: two reductions per step
-``top_ritz``      blocks with thick restarts, for operators within one process. The operator need be
-                  symmetric only on a subspace that it maps into: every basis vector stays there.
-                  (A library routine that goes on with a random vector after a breakdown would leave
-                  it.) A block of k vectors sees an eigenvalue that is repeated up to k times.
+``top_ritz``      blocks, for operators within one process. A block of k vectors sees an eigenvalue
+                  that is repeated up to k times.
 """
 
 from __future__ import annotations
@@ -17,18 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.inputs import Array
-from ccmac.linalg.tolerances import (
-    BREAKDOWN,
-    BREAKDOWN_PARTIAL,
-    DEPENDENT,
-    DRIFT,
-    FRESH,
-    KERNEL,
-    REORTHOGONAL,
-    RITZ,
-    RITZ_FLOOR,
-    SWAMPED,
-)
+from ccmac.linalg.tolerances import BREAKDOWN, BREAKDOWN_PARTIAL, KERNEL
 from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import Space
 
@@ -193,106 +180,59 @@ def extreme_ritz(
 
 
 # -- in one process -------------------------------------------------------------------------------
-def below(ceiling: float) -> Callable[[float], float]:
-    """Stop when the distance to ``ceiling``, which bounds the eigenvalues, is known well enough."""
-    return lambda value: RITZ * max(ceiling - value, RITZ_FLOOR * ceiling)
-
-
 @dataclass(frozen=True)
 class Ritz:
-    """Values (descending), orthonormal vectors (columns), and the residual norms.
+    """Values (descending), orthonormal vectors (columns), and the residual norm of the first.
 
-    ``steps`` products with every column of the start came before the first restart.
+    ``steps`` products with every column of the start were made. ``exhausted``: the next block
+    vanished, so that all eigenvalues which the start can see were seen.
     """
 
     values: Array
     vectors: Array
-    residuals: Array
-    steps: int = 0
-
-    def missed(self, size: int, probability: float = 1e-6) -> float:
-        """eps with lambda_max <= values[0] / (1 - eps), but for this probability over the start.
-
-        Of a positive semidefinite operator on ``size`` dimensions, started at random (Kuczynski
-        and Wozniakowski 1992): failure <= 1.648 sqrt(size) exp(-sqrt(eps) (2 steps - 1)).
-        """
-        bits = np.log(1.648 * np.sqrt(size) / probability)
-        return float(min(1.0, (bits / max(2 * self.steps - 1, 1)) ** 2))
+    residual: float
+    steps: int
+    exhausted: bool
 
 
 def top_ritz(
     apply: Callable[[Array], Array],
     start: Array,
-    project: Callable[[Array], Array],
-    *,
-    enough: Callable[[float], float],
-    columns: int = 48,
-    products: int = 4000,
+    enough: Callable[[float, float, int], bool],
+    columns: int = 240,
 ) -> Ritz:
-    """Largest eigenpairs, as many as ``start`` has columns, until the first has converged.
+    """Largest eigenpairs of a symmetric operator by block Lanczos, fully orthogonalized.
 
-    ``project`` maps onto the subspace on which the operator is symmetric; start lies in it. An
-    eigenvalue lies within the residual of each value, and usually much closer (the error of a
-    separated one is about residual^2 / gap). ``enough`` says which residual will do.
-    Cost: at most ``products`` applications; 2 max(columns, 4 blocks) vectors of memory.
+    ``start`` has orthonormal columns; as many pairs are returned. An eigenvalue lies within the
+    residual of the first value, and usually much closer. ``enough(value, residual, steps)`` says
+    when to stop. Cost: at most ``columns`` products, and as many vectors of memory.
     """
-    block = orthonormal(start)[0]
-    width = block.shape[1]
-    room = max(columns, 4 * width)
-    V = block[:, :0]
-    AV = block[:, :0]
-    used = 0
-    drift = FRESH
+    size, width = start.shape
+    V = np.empty((size, columns + width))
+    V[:, :width] = start
+    T = np.zeros((columns + width, columns + width))
+    old = 0
+    new = width
     steps = 0
-    restarted = False
+    check = 0
     while True:
-        steps += not restarted
-        image = np.stack([apply(v) for v in block.T], axis=1)
-        used += block.shape[1]
-        V = np.hstack([V, block])
-        AV = np.hstack([AV, image])
-        H = V.T @ AV
-        values, turn = np.linalg.eigh((H + H.T) / 2)
-        order = np.argsort(values)[::-1]
-        values = values[order]
-        turn = turn[:, order]
-        keep = min(width, len(values))
-        Y = V @ turn[:, :keep]
-        residuals = np.linalg.norm(AV @ turn[:, :keep] - Y * values[:keep], axis=0)
-        block, drift = extend(V, image, project, drift)
-        if residuals[0] <= enough(float(values[0])) or used >= products or block.shape[1] == 0:
-            return Ritz(values[:keep], Y, residuals, steps)
-        if V.shape[1] + width > room:
-            kept = turn[:, : 2 * width]
-            restarted = True
-            V = V @ kept
-            AV = AV @ kept
-
-
-def orthonormal(X: Array, floor: float = 0.0) -> tuple[Array, float]:
-    """Orthonormal columns spanning X, and the least relative size among what was kept.
-
-    What is below ``floor``, or DEPENDENT of the largest, depends on the rest and is dropped.
-    """
-    if X.shape[1] == 0:
-        return X, 1.0
-    left, singular, _ = np.linalg.svd(X, full_matrices=False)
-    kept = singular > max(floor, DEPENDENT * float(singular[0]), 1e-300)
-    return np.asarray(left[:, kept]), float(singular[kept][-1]) if kept.any() else 1.0
-
-
-def extend(
-    V: Array, image: Array, project: Callable[[Array], Array], drift: float
-) -> tuple[Array, float]:
-    """The part of ``image`` outside V, orthonormal, and how far it may lie outside the subspace.
-
-    Subtracting V from its image magnifies V's own error by the ratio of the two sizes, so errors
-    multiply from step to step; once they could matter the new vectors are projected again.
-    """
-    size = float(np.linalg.norm(image, 2))
-    W, least = orthonormal(image - V @ (V.T @ image), SWAMPED * size)
-    drift *= max(1.0, size / least)
-    if drift > DRIFT and W.shape[1]:
-        W = np.stack([project(w) for w in W.T], axis=1)
-        drift = FRESH
-    return orthonormal(W - V @ (V.T @ W), REORTHOGONAL)[0], drift
+        steps += 1
+        image = np.stack([apply(v) for v in V[:, old:new].T], axis=1)
+        inner = V[:, :new].T @ image
+        T[:new, old:new] = inner
+        T[old:new, :new] = inner.T
+        rest = image - V[:, :new] @ inner
+        rest -= V[:, :new] @ (V[:, :new].T @ rest)
+        fresh, lengths, _ = np.linalg.svd(rest, full_matrices=False)
+        count = int(np.count_nonzero(lengths > BREAKDOWN * np.abs(T[:new, :new]).max()))
+        last = count == 0 or new + count > columns
+        if last or new >= check:
+            check = 1.1 * new
+            values, turn = np.linalg.eigh(T[:new, :new])
+            residual = float(np.linalg.norm(rest @ turn[old:, -1]))
+            if last or enough(float(values[-1]), residual, steps):
+                top = slice(-1, -1 - min(width, new), -1)
+                return Ritz(values[top], V[:, :new] @ turn[:, top], residual, steps, count == 0)
+        V[:, new : new + count] = fresh[:, :count]
+        old = new
+        new += count

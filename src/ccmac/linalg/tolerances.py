@@ -30,8 +30,7 @@ UNEVEN = 256.0
 OVERLAP = 1e-10
 # Error of a basis per condition of its rows: below this times the condition angles are noise.
 OVERLAP_NOISE = 100 * EPS
-# The same as OVERLAP where projections are iterative: LSMR stops at 1e-12, and a direction found
-# from a residual of RITZ (1 - c^2) is good to its root.
+# The same as OVERLAP where projections are iterative: LSMR stops at 1e-12.
 LARGE_OVERLAP = 1e-7
 # What rounding leaves of a zero cosine: an inner product of two unit vectors.
 ZERO_COSINE = 8 * EPS
@@ -39,46 +38,22 @@ ZERO_COSINE = 8 * EPS
 ORTHOGONAL = 1e-12
 # A random vector keeps about sqrt(dim U / size) of its length in U; far less: U is used up.
 VANISHED = 1e-8
-# Backward error at which an iterative projection stops; a few hundred eps lie above stagnation.
-LSMR = 1e-12
-# Added to a Gram matrix of unit rows so that dependent rows pass its sparse factorization.
-FACTORED_SHIFT = 1e-13
-# What two refinements may leave of a trial vector before the factorization is not used.
-FACTORED_TRIAL = 1e-11
 
 # How far weights may be from adding up to one, beside the sum of their sizes: n eps and some.
 WEIGHT_SUM = 1e-12
 
 # -- Lanczos -------------------------------------------------------------------------------------
-# Residual at which block Lanczos stops, relative to the distance from the largest value there can
-# be: the eigenvalue is then good to about the square.
-RITZ = 1e-5
-# Distances below this share of the ceiling are not resolved any further.
-RITZ_FLOOR = 1e-4
-# How far a vector just projected may lie outside the subspace: LSMR's stop, less what it gains.
-FRESH = 1e-13
-# How far it may get before it is projected again: well below what RITZ can notice.
-DRIFT = 1e-10
 # Columns whose independent part is below this share of the largest add no direction.
 DEPENDENT = 1e-10
-# Share of an image below which its part outside the basis is mostly rounding.
-SWAMPED = 1e-9
 # A remainder below this share of the operator's size is zero: twice orthogonalized vectors carry
 # errors of a few hundred eps, so what is left below 1e-9 has few digits and would not converge.
 BREAKDOWN = 1e-9
 # The same where only the last vectors are orthogonalized against and lengths come from a
 # difference of squares, which knows them to sqrt(eps) = 1.5e-8.
 BREAKDOWN_PARTIAL = 1e-8
-# What a unit vector must keep in another orthogonalization: less, and it was not a new one.
-REORTHOGONAL = 1e-2
 # Eigenvalues of a Krylov matrix below this share of the largest belong to the kernel: errors of
 # BREAKDOWN in a vector are 1e-18 in a Ritz value, those of rounding some hundred eps.
 KERNEL = 1e-10
-# A least eigenvalue below this share of the largest cannot be told from zero: it is found as the
-# difference of two ends, each good to about RITZ squared.
-LANCZOS_LOW = 1e-7
-# Residual over the least eigenvalue above which it is not believed.
-LANCZOS_LOW_RESIDUAL = 1e-2
 
 # -- extremes of a spectrum ----------------------------------------------------------------------
 # The same for ends from a dense decomposition, which knows them to eps max(shape).

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 
-from ccmac.angles.operators import canonical_channels
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import multiply
 from ccmac.linalg.operator import to_dense
 from ccmac.linalg.ranks import numerical_rank
 from ccmac.linalg.tolerances import RANK
 from ccmac.network import Network
+from ccmac.paper.canonical_channels import canonical_channels
 from ccmac.problem import Problem
 
 DENSE = 1200

@@ -9,7 +9,6 @@ import pytest
 
 from ccmac import Agent, Problem, solve, vfl
 from ccmac.angles.measure import geometry
-from ccmac.angles.operators import canonical_channels
 from ccmac.errors import InputError, MethodRefused
 from ccmac.ledger import Cost
 from ccmac.methods import CrossSliding
@@ -17,6 +16,7 @@ from ccmac.methods.apapc import Apapc, CrossApapc
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
 from ccmac.paper import data
+from ccmac.paper.canonical_channels import canonical_channels
 from ccmac.paper.instances.random_quadratic import random_quadratic
 from ccmac.paper.instances.reference import solve_kkt
 from ccmac.paper.realizations.canonical import INTERVALS, canonical

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmac import Agent, Network, Problem
-from ccmac.angles.operators import canonical_channels
 from ccmac.errors import InputError
 from ccmac.ledger import Ledger
 from ccmac.linalg.operator import cost_test, dot_test, to_dense
 from ccmac.linalg.ranks import squared_range
 from ccmac.objectives import Separable, SquaredDistance
+from ccmac.paper.canonical_channels import canonical_channels
 from ccmac.paper.realizations.channels import CoupledLocal as LiftedCoupledLocal
 from ccmac.paper.realizations.channels import FilteredGraph, LocalizedCoupling, NormalizedLocal
 from ccmac.paper.realizations.channels import SharedConsensus as LiftedSharedConsensus

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ccmac import vfl
-from ccmac.angles.operators import canonical_channels
 from ccmac.errors import InputError
 from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
+from ccmac.paper.canonical_channels import canonical_channels
 from ccmac.paper.instances.reference import solve_kkt
 from ccmac.paper.realizations.canonical import canonical
 from ccmac.paper.realizations.joint import INTERVALS, joint

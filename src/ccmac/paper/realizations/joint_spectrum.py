@@ -18,6 +18,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.blocks import has_entries
 from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.tolerances import DENSE_MARGIN, GRAM_RANK
+from ccmac.paper.envelope import condition_envelope, scalar_balance
 from ccmac.problem import Problem
 from ccmac.realizations.base import Interval
 from ccmac.workspace.curvature import CurvatureTable
@@ -43,14 +44,14 @@ class JointSpectrum(ABC):
         """eta*^2 = sqrt(mu_1 L_1 / (mu_2 L_2)); 1 when a channel is absent."""
         if self.first is None or self.second is None:
             return 1.0
-        return math.sqrt(self.first[0] * self.first[1] / (self.second[0] * self.second[1]))
+        return scalar_balance(self.first, self.second)
 
     @abstractmethod
     def exact(self, balance: float) -> Interval:
         """Extreme positive eigenvalues of G."""
 
     def envelope(self, problem: Problem, balance: float, cross_factor: float | None) -> Interval:
-        """[delta_eta, Lambda_eta] of Theorem angle, common directions allowed."""
+        """[delta_eta, Lambda_eta] of Theorem thm:angle, common directions allowed."""
         if self.first is None or self.second is None:
             low, high = self.first or self.second or (1.0, 1.0)
             scale = balance if self.first is None else 1.0
@@ -62,9 +63,7 @@ class JointSpectrum(ABC):
             cross_factor = facts.cross_factor
             common = facts.common_dimension != 0
         cosine = friedrichs_cosine(cross_factor)
-        low, _ = weighted_extremes(self.first[0], balance * self.second[0], cosine)
-        ends = (self.first[1], balance * self.second[1])
-        _, high = weighted_extremes(*ends, 1.0 if common else cosine)
+        low, high = condition_envelope(self.first, self.second, cosine, balance, common=common)
         return Interval(low, high, source)
 
 

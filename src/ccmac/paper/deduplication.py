@@ -1,4 +1,4 @@
-"""Exact common equations kept in one channel only (Lemma affine-dedup)."""
+"""Exact common equations kept in one channel only (Lemma lem:affine-dedup)."""
 
 from __future__ import annotations
 
