@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import socket
 import ssl
@@ -68,32 +67,6 @@ def listening(address: Address) -> socket.socket:
         raise InputError(f"listen {where}: cannot listen there ({_why(error)})") from None
     sock.setblocking(False)
     return sock
-
-
-async def dialled(address: Address, seconds: float) -> socket.socket:
-    """A connected socket, at the first of the addresses of this name that answers; OSError else.
-
-    An address that keeps silent has its share of the time, and then the next one is tried.
-    """
-    loop = asyncio.get_running_loop()
-    error = OSError("that is no host's name")
-    async with asyncio.timeout(seconds):
-        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
-    for family, kind, protocol, _, where in found:
-        sock = socket.socket(family, kind, protocol)
-        sock.setblocking(False)
-        try:
-            async with asyncio.timeout(seconds / len(found)):
-                await loop.sock_connect(sock, where)
-        except OSError as why:  # TimeoutError too
-            sock.close()
-            error = why
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise error
 
 
 def _named(text: str) -> str:

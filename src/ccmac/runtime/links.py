@@ -1,8 +1,13 @@
 """Connections to neighbors over mutual TLS that survive being dropped.
 
-Owners start in any order. Messages are numbered and kept until they are acknowledged
-(:mod:`ccmac.runtime.frames`). A thread of its own runs the connections
-(:mod:`ccmac.runtime.reactor`), so that signs of life are exchanged while an agent computes.
+Of two neighbors the one with the larger number dials, again and again until it succeeds; owners
+start in any order. Both tell who they are, compare what all owners must have alike, and send again
+what the other lacks: messages are numbered and kept until they are acknowledged
+(:mod:`ccmac.runtime.wire`). A connection that is silent is made again; a neighbor that is silent
+for longer than ``patience`` ends the run here, and everybody is told why.
+
+The connections run in a thread of their own, so that signs of life are exchanged while an agent
+computes.
 """
 
 from __future__ import annotations
@@ -10,24 +15,75 @@ from __future__ import annotations
 import asyncio
 import math
 import queue
+import secrets
+import socket
+import ssl
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from ccmac.errors import CcmacError, PeerLost
-from ccmac.runtime.credentials import Address, Credentials, listening
-from ccmac.runtime.reactor import FLUSH_SECONDS, Reactor
+from ccmac.errors import CcmacError, InputError, PeerLost
+from ccmac.runtime import wire
+from ccmac.runtime.credentials import Address, Credentials, hasten, listening, reason
+from ccmac.runtime.wire import BEAT, BYE, DATA, END, HELLO, REFUSE, Frame, Numbering, Violation
 
 __all__ = ["Credentials", "Links"]
 
-LINGER_SECONDS = 2.0
+PROTOCOL = 1
+BEAT_SECONDS = 2.0  # between signs of life, and at most a quarter of the patience
+LOST_BEATS = 3  # of silence after which a connection is given up and made again
+PAUSES = (0.05, 1.0)  # seconds between two attempts to dial: the first, the longest
+VIOLATIONS = 10  # of the protocol by one neighbor, without a message between them
+FLUSH_SECONDS = 3.0  # for the last words
+LINGER_SECONDS = 2.0  # for whoever is about to come for the first time, after an error
+ADDRESS_SECONDS = 0.25  # until the next address of a name is tried beside one that keeps silent
+BUFFER = 1 << 22  # bytes that are read ahead
 
 
-class Links(Reactor):
-    """The connections of agent ``me``, for use from one thread between ``start`` and the end."""
+@dataclass
+class Peer:
+    """What an agent knows of one neighbor, whatever becomes of the connection."""
+
+    number: int
+    name: str  # in its certificate
+    address: Address | None  # where it is dialled; None: it dials us
+    numbering: Numbering = field(default_factory=Numbering)
+    inbox: queue.SimpleQueue[bytes | CcmacError] = field(default_factory=queue.SimpleQueue)
+    newest: asyncio.StreamWriter | None = None  # the connection that counts, also unfinished
+    writer: asyncio.StreamWriter | None = None  # the same once the neighbor has said who it is
+    session: str | None = None  # of the process we talk to: another one has forgotten everything
+    heard: float = 0.0
+    left: bool = False  # the neighbor has finished
+    connections: int = 0
+    violations: int = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether messages have gone either way."""
+        return self.numbering.sent > 0 or self.numbering.arrived > 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is owed: it has all we sent, our farewell included, or has left."""
+        return self.left or (self.numbering.farewell and not self.numbering.waiting)
+
+    def write(self, frame: bytes) -> None:
+        """Send a frame; one that is lost with the connection is sent again on the next."""
+        if self.writer is not None and not self.writer.is_closing():
+            self.writer.write(frame)
+
+
+class Links:
+    """The connections of agent ``me``, for use from one thread between ``start`` and the end.
+
+    ``facts`` are compared with every neighbor's: {what: digest}. ``say`` gets one line about every
+    refusal.
+    """
 
     def __init__(
         self,
@@ -36,35 +92,51 @@ class Links(Reactor):
         listen: Address | None,
         credentials: Credentials,
         facts: Mapping[str, str],
-        **more: Any,
+        *,
+        patience: float = 60.0,
+        wait: float = 600.0,
+        say: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(me, neighbors, facts, **more)
+        self.me = me
+        self.facts = dict(facts)
+        self.patience = patience
+        self.wait = wait
+        self.beat = min(BEAT_SECONDS, patience / 4)
+        self.links = {p: Peer(p, name, where) for p, (name, where) in neighbors.items()}
+        self.session = secrets.token_hex(16)
+        self.failure: CcmacError | None = None
+        self.say = say or (lambda line: print(f"ccmac: agent {me}: {line}", file=sys.stderr))
+        self.loop = asyncio.new_event_loop()
         self._listen = listen
         self._credentials = credentials
+        self._said: set[str] = set()
+        self._events: queue.SimpleQueue[None] = queue.SimpleQueue()  # something may have ended
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._open: set[asyncio.StreamWriter] = set()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"links of {me}")
 
+    # -- for the agent's thread --------------------------------------------------------------------
     def start(self) -> None:
         """Listen, dial, and return when every neighbor is there."""
         server = self._credentials.context(server=True)
         client = self._credentials.context(server=False)
         sock = None if self._listen is None else listening(self._listen)
         self._thread.start()
-        self.loop.call_soon_threadsafe(self.begin, sock, server, client)
-        while not all(link.connections for link in self.links.values()):
-            self.events.get()
+        self._call(self._begin, sock, server, client)
+        while not all(peer.connections for peer in self.links.values()):
+            self._events.get()
             self._raise()
 
     def post(self, messages: Mapping[int, bytes]) -> None:
         """Send one message to each of these neighbors."""
         self._raise()
-        self.loop.call_soon_threadsafe(self.push, messages)
+        self._call(self._push, DATA, messages)
 
     def receive(self, peer: int, seconds: float = math.inf) -> bytes:
         """The next message of a neighbor, which is waited for so long."""
+        limit = None if seconds == math.inf else max(seconds, 0.0)
         try:
-            found = self.links[peer].inbox.get(
-                timeout=None if seconds == math.inf else max(seconds, 0.0)
-            )
+            found = self.links[peer].inbox.get(timeout=limit)
         except queue.Empty:
             raise PeerLost(f"agent {peer}: sent nothing before the time limit") from None
         if isinstance(found, CcmacError):
@@ -82,41 +154,323 @@ class Links(Reactor):
             self.loop.close()
             return
         if error is None:
-            self._call(self.finish)
-            while self.failure is None and not all(link.settled for link in self.links.values()):
-                self.events.get()
+            self._call(self._push, BYE, dict.fromkeys(self.links, b""))
+            while self.failure is None and not all(p.settled for p in self.links.values()):
+                self._events.get()
             if self.failure is not None:
                 self.say(f"{self.failure} (the result here is complete)")
-        elif self.failure is None:
-            text = " ".join(str(error).split()) or type(error).__name__
-            self._call(self.fail, PeerLost(f"agent {self.me}: {text}"))
-        if error is not None:
-            self._linger()
+        else:
+            if self.failure is None:
+                text = " ".join(str(error).split()) or type(error).__name__
+                self._call(self.fail, PeerLost(f"agent {self.me}: {text}"))
+            end = time.monotonic() + LINGER_SECONDS
+            with suppress(queue.Empty):
+                while not all(peer.connections for peer in self.links.values()):
+                    self._events.get(timeout=max(0.0, end - time.monotonic()))
         self.stop()
-
-    def _linger(self) -> None:
-        """Who is about to come for the first time is told why there is no run."""
-        end = time.monotonic() + LINGER_SECONDS
-        with suppress(queue.Empty):
-            while not all(link.connections for link in self.links.values()):
-                self.events.get(timeout=max(0.0, end - time.monotonic()))
 
     def stop(self) -> None:
         """Give everything back, without a word."""
-        asyncio.run_coroutine_threadsafe(self.close(), self.loop).result(2 * FLUSH_SECONDS)
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        asyncio.run_coroutine_threadsafe(self._close(), self.loop).result(2 * FLUSH_SECONDS)
+        self._call(self.loop.stop)
         self._thread.join(FLUSH_SECONDS)
 
-    def _call(self, function: Callable[..., None], *arguments: Any) -> None:
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.loop.call_soon_threadsafe(function, *arguments)
 
     def _raise(self) -> None:
         if self.failure is not None:
             raise self.failure
 
+    # -- in the thread of the connections ----------------------------------------------------------
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
         finally:
             self.loop.close()
+
+    def _begin(
+        self, sock: socket.socket | None, server: ssl.SSLContext, client: ssl.SSLContext
+    ) -> None:
+        """Accept and dial."""
+        if sock is not None:
+            self._spawn(self._accept(sock, server))
+        for peer in self.links.values():
+            peer.heard = self.loop.time()
+            self._spawn(self._watch(peer))
+            if peer.address is not None:
+                self._spawn(self._dial(peer, peer.address, client))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """An error that nobody expected ends the run; what the network does is expected."""
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, OSError):
+            self.fail(PeerLost(f"agent {self.me}: {type(error).__name__}: {error}"))
+
+    async def _accept(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+        """Whoever knocks shakes hands on its own."""
+        with sock:
+            while True:
+                try:
+                    accepted, (host, *_) = await self.loop.sock_accept(sock)
+                except OSError:  # gone before it was taken, or too many open files
+                    await asyncio.sleep(PAUSES[0])
+                else:
+                    self._spawn(self._welcome(accepted, host, context))
+
+    async def _welcome(self, sock: socket.socket, host: str, context: ssl.SSLContext) -> None:
+        reader = asyncio.StreamReader(limit=BUFFER)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        try:
+            transport, _ = await self.loop.connect_accepted_socket(
+                lambda: protocol,
+                sock,
+                ssl=context,
+                ssl_handshake_timeout=LOST_BEATS * self.beat,
+                ssl_shutdown_timeout=1.0,
+            )
+        except ssl.SSLError as error:
+            self._tell(f"refused a connection from {host}: {reason(error)}")
+        except OSError:
+            sock.close()
+        else:
+            writer = asyncio.StreamWriter(transport, protocol, reader, self.loop)
+            await self._talk(reader, writer, None)
+
+    async def _dial(self, peer: Peer, address: Address, context: ssl.SSLContext) -> None:
+        """Connect, stay connected, connect again."""
+        pause = PAUSES[0]
+        while not peer.settled and not (self.failure and peer.connections):
+            before = peer.connections
+            try:
+                async with asyncio.timeout(LOST_BEATS * self.beat):
+                    reader, writer = await asyncio.open_connection(
+                        *address,
+                        limit=BUFFER,
+                        ssl=context,
+                        server_hostname=peer.name,
+                        ssl_shutdown_timeout=1.0,
+                        happy_eyeballs_delay=ADDRESS_SECONDS,
+                    )
+                await self._talk(reader, writer, peer)
+                pause = PAUSES[0] if peer.connections > before else pause
+            except OSError as error:  # nobody there, or no answer in time, is nothing to tell
+                if isinstance(error, ssl.SSLError):
+                    self._tell(f"agent {peer.number} at {address[0]}:{address[1]}: {reason(error)}")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSES[1])
+
+    async def _watch(self, peer: Peer) -> None:
+        """Signs of life; a silent connection is made again, a silent neighbor ends the run."""
+        while self.failure is None and not peer.settled:
+            limit = self.patience if peer.connections else self.wait
+            pause = self.beat / 2 if peer.writer is None else self.beat
+            left = peer.heard + limit - self.loop.time()
+            await asyncio.sleep(max(min(pause, left), 0.01))
+            silence = self.loop.time() - peer.heard
+            if silence > (self.patience if peer.connections else self.wait) and not peer.left:
+                what = "has not been heard of" if peer.connections else "did not come"
+                self.fail(
+                    PeerLost(
+                        f"agent {peer.number}: {what} for {silence:.0f} s (told by agent {self.me})"
+                        "; the run ends; start all owners again to continue from their checkpoints"
+                    )
+                )
+            elif peer.writer is not None:
+                peer.write(peer.numbering.frame(BEAT))
+                if silence > LOST_BEATS * self.beat:
+                    peer.writer.transport.abort()
+
+    # -- one connection ----------------------------------------------------------------------------
+    async def _talk(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer | None
+    ) -> None:
+        """From the handshake to the end.
+
+        What is not allowed closes the connection with a line that names the other side. Nothing is
+        lost by that: a neighbor connects again and what has not arrived is sent again.
+        """
+        self._open.add(writer)
+        who = "somebody" if peer is None else f"agent {peer.number}"
+        known = False
+        try:
+            hasten(writer.get_extra_info("socket"))
+            if peer is None:
+                names = _names(writer)
+                host = (writer.get_extra_info("peername") or ["?"])[0]
+                who = f"{', '.join(names) or 'a certificate without a name'} at {host}"
+                peer = self._neighbor(names)
+                who = f"agent {peer.number}"
+            self._greet(writer, peer)
+            async with asyncio.timeout(LOST_BEATS * self.beat):
+                frame = await wire.read(reader, wire.LONGEST_HELLO)
+            while peer.newest is writer:
+                if known or frame.kind == END:
+                    self._arrived(peer, frame)
+                elif frame.kind == REFUSE:
+                    self._tell(f"agent {peer.number} refused us: {frame.text}")
+                    return
+                elif frame.kind != HELLO:
+                    raise Violation("did not say who it is")
+                else:
+                    known = True
+                    self._joined(writer, peer, wire.read_hello(frame.payload))
+                frame = await wire.read(reader, wire.LONGEST, lambda: self._hear(peer))
+        except Violation as found:
+            self._tell(f"refused {who}: {found}")
+            writer.write(wire.encode(REFUSE, 0, 0, str(found).encode()))
+            if peer is not None:
+                peer.violations += 1
+                if peer.violations > VIOLATIONS:
+                    self.fail(PeerLost(f"{who}: broke the rules {peer.violations} times"))
+        except (EOFError, OSError) as error:
+            if isinstance(error, ssl.SSLError) and peer is not None and not known:
+                self._tell(f"{who} refused us: {reason(error)}")
+        finally:
+            if peer is not None and peer.writer is writer:
+                peer.writer = None
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            self._open.discard(writer)
+
+    def _hear(self, peer: Peer) -> None:
+        peer.heard = self.loop.time()
+
+    def _neighbor(self, names: list[str]) -> Peer:
+        """Whose certificate this is, if it should dial us."""
+        expected = [peer for peer in self.links.values() if peer.name in names]
+        if not expected:
+            raise Violation("is no neighbor of this agent")
+        if expected[0].address is not None:
+            raise Violation("dialled, although it should be dialled")
+        return expected[0]
+
+    def _greet(self, writer: asyncio.StreamWriter, peer: Peer) -> None:
+        """Say who we are, and how much of this neighbor's has arrived.
+
+        What comes on an older connection counts no more.
+        """
+        if peer.newest is not None:
+            peer.newest.transport.abort()
+        peer.newest = writer
+        peer.writer = None
+        greeting = wire.hello(
+            protocol=PROTOCOL,
+            agent=self.me,
+            session=self.session,
+            facts=self.facts,
+            arrived=peer.numbering.arrived,
+            knows=peer.session if peer.begun else None,
+        )
+        writer.write(wire.encode(HELLO, 0, 0, greeting))
+
+    def _joined(self, writer: asyncio.StreamWriter, peer: Peer, facts: Mapping[str, Any]) -> None:
+        """A neighbor has said who it is: compare, then send what it lacks."""
+        if facts.get("protocol") != PROTOCOL or facts.get("agent") != peer.number:
+            raise Violation("is no agent of this run, or of another version")
+        theirs, session, arrived = (facts.get(key) for key in ("facts", "session", "arrived"))
+        if not isinstance(theirs, dict) or type(arrived) is not int:
+            raise Violation("does not say what it has")
+        differing = [what for what, mine in self.facts.items() if theirs.get(what) != mine]
+        if differing:
+            what = ", ".join(differing)
+            line = f"agents {self.me} and {peer.number} differ in {what}; give all owners the same"
+            self.fail(InputError(line))
+        elif peer.begun and session != peer.session:
+            self.fail(PeerLost(f"agent {peer.number}: was started anew; start all owners again"))
+        elif facts.get("knows") not in (None, self.session):
+            self.fail(PeerLost(f"agent {self.me}: was started anew; start all owners again"))
+        if self.failure is None:
+            again = peer.numbering.missing(arrived)
+            peer.session = str(session)
+            peer.writer = writer
+            self._hear(peer)
+        else:
+            again = [_last_word(self.failure, peer)]
+        peer.connections += 1
+        for frame in again:
+            writer.write(frame)
+        self._events.put(None)
+
+    def _arrived(self, peer: Peer, frame: Frame) -> None:
+        """A frame of a neighbor that has said who it is."""
+        numbering = peer.numbering
+        if frame.kind != END:
+            numbering.acknowledge(frame.acknowledged)
+        if frame.kind in (DATA, BYE):
+            numbering.accept(frame)
+            peer.violations = 0
+            if frame.kind == DATA:
+                peer.inbox.put(frame.payload)
+            else:
+                peer.left = True
+            if peer.left or numbering.silent > wire.ACKNOWLEDGE:
+                peer.write(numbering.frame(BEAT))
+        elif frame.kind == END:
+            self.fail(PeerLost(frame.text))
+        elif frame.kind == REFUSE:
+            self._tell(f"agent {peer.number} refused what we sent: {frame.text}")
+        elif frame.kind != BEAT:
+            raise Violation("said twice who it is")
+        if peer.settled:
+            self._events.put(None)
+
+    def _push(self, kind: int, messages: Mapping[int, bytes]) -> None:
+        """Send one message to each of these neighbors, now or when it is there again."""
+        for number, payload in messages.items():
+            peer = self.links[number]
+            peer.write(peer.numbering.keep(kind, payload))
+        self._events.put(None)
+
+    def fail(self, error: CcmacError) -> None:
+        """The run ends: here, and by our word everywhere we reach."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        for peer in self.links.values():
+            peer.write(_last_word(error, peer))
+            peer.inbox.put(error)
+        self._events.put(None)
+
+    def _tell(self, line: str) -> None:
+        """Say a line, once."""
+        if line not in self._said:
+            self._said.add(line)
+            self.say(line)
+
+    async def _close(self) -> None:
+        """Let the last words go out, then give every socket back."""
+        for writer in self._open:
+            writer.close()
+        closing = [self.loop.create_task(_closed(writer)) for writer in self._open]
+        if closing:
+            await asyncio.wait(closing, timeout=FLUSH_SECONDS)
+        for writer in self._open:
+            writer.transport.abort()
+        tasks = [*self._tasks, *closing]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        await writer.wait_closed()
+
+
+def _names(writer: asyncio.StreamWriter) -> list[str]:
+    """In the certificate of the other side."""
+    certificate = writer.get_extra_info("peercert") or {}
+    return [str(name) for _, name in certificate.get("subjectAltName", ())]
+
+
+def _last_word(error: CcmacError, peer: Peer) -> bytes:
+    return peer.numbering.frame(END, payload=" ".join(str(error).split()).encode())

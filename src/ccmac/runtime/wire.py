@@ -9,9 +9,10 @@ missing is sent again: nothing is lost, nothing comes twice.
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ HELLO, DATA, BEAT, END, BYE, REFUSE = range(6)
 LONGEST = 1 << 30  # bytes of a message
 LONGEST_HELLO = 1 << 14
 ACKNOWLEDGE = 1 << 20  # bytes after which a side that only listens says what it has
+PIECE = 1 << 18  # bytes that are read at a time
 
 
 class Violation(Exception):
@@ -38,34 +40,39 @@ class Frame:
     acknowledged: int
     payload: bytes
 
+    @property
+    def text(self) -> str:
+        """What somebody else has to say, in one short line."""
+        return " ".join(self.payload.decode(errors="replace")[:1000].split())
+
 
 def encode(kind: int, number: int, acknowledged: int, payload: bytes = b"") -> bytes:
     """The bytes of one frame."""
     return HEADER.pack(MAGIC, kind, len(payload), number, acknowledged) + payload
 
 
-class Decoder:
-    """Cuts a stream of bytes into frames."""
+async def read(
+    reader: asyncio.StreamReader, longest: int, alive: Callable[[], None] = lambda: None
+) -> Frame:
+    """The next frame, its payload at most so long; ``alive`` is called whenever bytes arrive.
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-        self.limit = LONGEST_HELLO  # until the other has said who it is
-
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that ``data`` completes."""
-        self._buffer += data
-        start = 0
-        while len(self._buffer) - start >= HEADER.size:
-            magic, kind, length, number, acknowledged = HEADER.unpack_from(self._buffer, start)
-            if magic != MAGIC or kind > REFUSE or length > self.limit:
-                raise Violation("sent something that is no message of this program")
-            end = start + HEADER.size + length
-            if len(self._buffer) < end:
-                break
-            payload = bytes(memoryview(self._buffer)[start + HEADER.size : end])
-            start = end
-            yield Frame(kind, number, acknowledged, payload)
-        del self._buffer[:start]
+    EOFError where the connection ends, Violation for anything that is no frame.
+    """
+    header = await reader.readexactly(HEADER.size)
+    alive()
+    magic, kind, length, number, acknowledged = HEADER.unpack(header)
+    if magic != MAGIC or kind > REFUSE or length > longest:
+        raise Violation("sent something that is no message of this program")
+    pieces = []
+    left = length
+    while left:
+        piece = await reader.read(min(left, PIECE))
+        if not piece:
+            raise EOFError
+        alive()
+        pieces.append(piece)
+        left -= len(piece)
+    return Frame(kind, number, acknowledged, b"".join(pieces))
 
 
 @dataclass
@@ -127,8 +134,3 @@ def read_hello(payload: bytes) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise Violation("did not say who it is")
     return facts
-
-
-def text(frame: Frame) -> str:
-    """What somebody else has to say, in one short line."""
-    return " ".join(frame.payload.decode(errors="replace")[:1000].split())
