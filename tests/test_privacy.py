@@ -12,6 +12,7 @@ import pytest
 
 import ccmac
 from ccmac.inputs import Array
+from ccmac.methods.interior.compressed import compressed
 from ccmac.paper.instances import random_quadratic, solve_kkt
 from ccmac.workspace import Workspace
 
@@ -131,7 +132,7 @@ def test_long_rows_tell_the_range_and_products_of_a_block_not_its_columns(loss: 
     for block in (A, turned):
         agents[0] = replace(agents[0], A=block)
         runtime = ccmac.InProcess(ccmac.Network.ring(AGENTS))
-        lift, inner = Workspace(ccmac.Problem(agents), runtime).gather_compressed()
+        lift, inner = compressed(Workspace(ccmac.Problem(agents), runtime))
         images = next(iter(lift._images(ccmac.Problem(agents), FEATURES)))[0].reshape(len(X), -1)
         basis = np.linalg.svd(images, full_matrices=False)[0][:, :wide]
         assert np.allclose(basis @ (basis.T @ A), A)

@@ -151,7 +151,7 @@ def test_a_norm_counts_rounding_and_noise(monkeypatch: pytest.MonkeyPatch) -> No
     assert M.norm(v) == pytest.approx(found, rel=1e-12)
     assert M.norm(v, 0.5) == pytest.approx(found + 0.25, rel=1e-12)
     # Where B does not help, the plain norm is the bound.
-    plain = nystrom.Shifted(nystrom.Columns(), np.zeros((0, 0)), 4.0, 0.0)
+    plain = nystrom.Shifted(np.zeros((2, 0)), np.zeros((0, 0)), 4.0, 0.0)
     assert plain.norm(v, 0.5) == pytest.approx((5 * (1 + 2 * eps) + 0.5) / 2, rel=1e-12)
     across = np.array([0.0, 5.0])
     assert M.norm(across) == pytest.approx(2.5 * (1 + 2 * eps), rel=1e-12)

@@ -22,12 +22,12 @@ from ccmac.linalg.ranks import (
     row_space,
     squared_range,
 )
-from ccmac.linalg.tolerances import EPS, RANK, UNEVEN
+from ccmac.linalg.tolerances import EPS, RANK
 from ccmac.objectives import Separable, SquaredDistance
+from ccmac.paper.realizations.even_rows import UNEVEN, even_rows
 from ccmac.paper.realizations.normalized import WhitenedChannel, squared_singular_range
 from ccmac.paper.realizations.stacked import MatrixChannel
 from ccmac.runtime import InProcess
-from ccmac.workspace.coupling import even_rows
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
 

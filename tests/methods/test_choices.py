@@ -29,7 +29,7 @@ def work(*able: str, **more: Any) -> Any:
         "gather_sums": lambda: None,
         "gather_constraints": lambda: None,
         "gather_explicit": lambda: None,
-        "gather_compressible": lambda: 0,
+        "kept": 0,
         "curvature": Fake(factorable=True, separable=False, L=np.ones(2)),
         "runtime": Fake(averaging=Fake(rounds=2)),
         "ledger": Ledger(),
@@ -48,6 +48,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "summable", lambda work: None)
     monkeypatch.setattr(auto, "solvable", lambda work: False)
     monkeypatch.setattr(auto, "affordable", lambda work, reduced: True)
+    monkeypatch.setattr(auto, "compressible", lambda work: work.kept)
     monkeypatch.setattr(auto, "without_factorizations", lambda work: True)
 
 
@@ -104,11 +105,8 @@ def test_without_strong_convexity(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Auto().finds_falls(work("smooth", "quadratic", gather_constraints=Fake))
     monkeypatch.setattr(auto, "affordable", lambda work, reduced: False)
     assert first(Auto(), flat) == "cross-continuation"
-    assert first(Auto(), work("polyhedral", gather_compressible=lambda: 3)) == "cross-ipm"
-    assert (
-        first(Auto(), work("polyhedral", gather_compressible=lambda: 3), round=0.0)
-        == "cross-sliding"
-    )
+    assert first(Auto(), work("polyhedral", kept=3)) == "cross-ipm"
+    assert first(Auto(), work("polyhedral", kept=3), round=0.0) == "cross-sliding"
     assert first(Auto(), work("polyhedral", "prox")) == "cross-sliding"
     monkeypatch.setattr(auto, "solvable", lambda work: True)
     assert first(Auto(), work("polyhedral")) == "cross-ipm"
@@ -135,7 +133,7 @@ def test_every_choice_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
         (work(*quadratic), "quadratic with cheap local solves"),
         (work(*STRONG), "smooth and strongly convex objectives"),
         (work(*flat, **several), "quadratic with flat directions"),
-        (work("polyhedral", gather_compressible=lambda: 3), "kinks beside a squared loss"),
+        (work("polyhedral", kept=3), "kinks beside a squared loss"),
         (work("smooth", "prox", curvature=apart), "smooth but not strongly convex, and every"),
         (work("prox"), "not smooth, and every"),
         (work("smooth", curvature=linear), "linear"),

@@ -20,9 +20,6 @@ RANK = 1e-12
 # eps times the largest and its size, some 1e-12 for the sizes that are formed: smaller ones may be
 # zeros, and singular values below 3e-6 of the largest are not told from them.
 GRAM_RANK = 1e-11
-# Row lengths beyond this, or its inverse, are evened out before rows are squared as they are: the
-# squares of the rest differ by at most 256^4 = 4e9, which a Gram matrix still tells from rounding.
-UNEVEN = 256.0
 
 # -- angles --------------------------------------------------------------------------------------
 # Principal angles (rad) below this are exact common directions, where the bases are direct. The

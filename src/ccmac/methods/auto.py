@@ -12,6 +12,7 @@ from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.forecasts import forecast
+from ccmac.methods.interior.compressed import compressible
 from ccmac.methods.interior.made import solvable
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
@@ -196,7 +197,7 @@ class Auto(Method):
 
     def _compresses(self, work: Workspace, request: Request) -> bool:
         """Whether averagings have a price, and long rows can be made short."""
-        return request.costs.round > 0 and bool(work.gather_compressible())
+        return request.costs.round > 0 and bool(compressible(work))
 
     def _free(self, work: Workspace) -> bool:
         """Nothing was asked for that only the methods on a realization know."""

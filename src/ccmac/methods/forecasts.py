@@ -27,6 +27,7 @@ from ccmac.methods.base import Method, Request
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import STEPS, CrossDirect
+from ccmac.methods.interior.compressed import compressible
 from ccmac.methods.interior.elimination import PARTS
 from ccmac.methods.interior.iteration import FACTS
 from ccmac.methods.interior.method import CrossIpm
@@ -143,13 +144,13 @@ def _interior(work: Workspace, q: int, k: int) -> tuple[Cost, Cost]:
 
 def _compressed(method: Method, work: Workspace) -> Alternative | None:
     """Interior points on the range of long rows, at most as many as there are columns."""
-    if not isinstance(method, CrossIpm) or not work.gather_compressible():
+    if not isinstance(method, CrossIpm) or not compressible(work):
         return None
     rank = int(work.curvature.d.sum())
     m = work.problem.m
     once, step = _interior(work, rank, 2 * rank)
     once = once + work.runtime.average_cost(m * (rank + SPARE + 1))
-    kept = work.gather_compressible() + 3 * FLOAT_BYTES * (2 * rank + 1) ** 2
+    kept = compressible(work) + 3 * FLOAT_BYTES * (2 * rank + 1) ** 2
     return Alternative(
         SKETCH, method.name, once, step, INTERIOR, 3.0, kept, method.reveals, proofs=step
     )

@@ -19,7 +19,6 @@ from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.stack import DENSE, Stack, stack_problem
-from ccmac.workspace.compressed import Compressed, compressible
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.declared import declare, has_form, owned_part
@@ -126,7 +125,7 @@ class Workspace:
         known: Eliminated | None = vars(other).get("eliminated")
         if known is not None:
             other.eliminated = again = copy.copy(known)
-            again.told(other.problem)
+            again.take(other.problem)
         if "c" in changed and "local" in vars(self):
             other.local = self.local.again(other.problem)
         if "e" in changed and "shared" in vars(self):
@@ -145,7 +144,7 @@ class Workspace:
     def coupling(self) -> Coupling:
         """H = [A, B] of the owned agents."""
         own = self.curvature.multiple[list(self.problem.agents)]
-        return Coupling(self.problem, self.runtime, multiples=own, supports=self.supports)
+        return Coupling(self.problem, self.runtime, multiples=own)
 
     @cached_property
     def local(self) -> LocalEquations:
@@ -200,7 +199,7 @@ class Workspace:
         return found if found.mu > 0 and found.c > 0 else None
 
     # -- what agents are asked for ---------------------------------------------------------------
-    def _once(self, name: str, ask: Callable[[], Found]) -> Found:
+    def once(self, name: str, ask: Callable[[], Found]) -> Found:
         """What was found under the name; asked for the first time, charged to the setup."""
         if name not in self._gathered:
             with self.ledger.phase("setup"):
@@ -223,7 +222,7 @@ class Workspace:
             table = self.curvature
             return Reduced(self.problem, self.runtime, table, self.kernels, self.supports)
 
-        return self._once("constraints", ask)
+        return self.once("constraints", ask)
 
     def gather_sums(self, *, small: bool = False) -> Gram | None:
         """The equations as far as sums of squares tell of them, where rows are masked.
@@ -240,7 +239,7 @@ class Workspace:
         q = self.problem.q
         if small and m * (m + 1) / 2 + 2 * m * q + q * q > SQUARES:
             return self._gathered.get("sums")
-        return self._once("sums", ask)
+        return self.once("sums", ask)
 
     def gather_provable(self) -> Reduced | None:
         """What bounds may rest on: the equations, or small sums of squares where these suffice."""
@@ -252,34 +251,18 @@ class Workspace:
 
     def announce_schur(self) -> Summed:
         """The agents' quadratics on ker C, eliminated: they travel with the next message."""
-        return self._once("schur", lambda: Summed(self.problem, self.runtime, self.kernels))
+        return self.once("schur", lambda: Summed(self.problem, self.runtime, self.kernels))
 
     def announce_flats(self) -> Flats:
         """Directions without curvature: their number travels with the next message."""
-        return self._once("flats", lambda: Flats(self.problem, self.runtime, self.kernels))
+        return self.once("flats", lambda: Flats(self.problem, self.runtime, self.kernels))
 
     def gather_explicit(self) -> Explicit | None:
         """The problem in x alone, where the coupled rows give z."""
         if self.stack is not None:
             return None
         table = self.curvature
-        return self._once("explicit", lambda: Explicit.of(self.problem, self.runtime, table))
-
-    def gather_compressible(self) -> int:
-        """Bytes kept where the coupled rows may be brought to the range of the A_i; 0 elsewhere."""
-        if self.stack is not None or self.runtime.averaging.hides:
-            return 0
-        table = self.curvature
-        return self._once("compressible", lambda: compressible(self.problem, self.runtime, table))
-
-    def gather_compressed(self) -> tuple[Compressed, Workspace]:
-        """The problem on that range, and what follows from it; where it is compressible."""
-
-        def ask() -> tuple[Compressed, Workspace]:
-            found = Compressed(self.problem, self.runtime, self.curvature)
-            return found, Workspace(found.problem, self.runtime)
-
-        return self._once("compressed", ask)
+        return self.once("explicit", lambda: Explicit.of(self.problem, self.runtime, table))
 
 
 def _kept(name: str, changed: Collection[str]) -> bool:

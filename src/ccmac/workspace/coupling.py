@@ -12,20 +12,16 @@ averaging, for problems of at least LEAST rows.
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.blocks import has_entries, stored_rows
 from ccmac.linalg.families import LocalFamily
-from ccmac.linalg.ranks import row_lengths
-from ccmac.linalg.tolerances import UNEVEN
-from ccmac.problem import Agent, Problem
+from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 
 Supports = NDArray[np.bool_]
@@ -35,7 +31,7 @@ FEW = 0.5  # share of all rows that the longest support may have
 BITS = 48  # in one float, exactly
 
 
-def told_supports(problem: Problem, multiples: Array) -> Array:
+def own_supports(problem: Problem, multiples: Array) -> Array:
     """The rows of the owned agents, 48 to a float; ``multiples`` c_i where B_i = c_i I."""
     m = problem.m if problem.m >= LEAST else 0
     rows = np.zeros((len(problem.agents), m), dtype=bool)
@@ -47,9 +43,9 @@ def told_supports(problem: Problem, multiples: Array) -> Array:
     return words(rows)
 
 
-def heard_supports(told: Array, m: int) -> Supports | None:
+def all_supports(sent: Array, m: int) -> Supports | None:
     """Rows by agents (n, m); None where somebody's are too many to leave others out."""
-    rows = bits(told, m)
+    rows = bits(sent, m)
     return rows if rows.sum(axis=1).max() <= FEW * m else None
 
 
@@ -152,39 +148,6 @@ def block_families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
     }
 
 
-def even_rows(problem: Problem) -> Problem:
-    """The same equations with very long and very short own rows of C_i and D_i near unit length.
-
-    For realizations that work with the rows as they are: squares of rows that differ by more than
-    UNEVEN^2 would not be seen beside each other, and the rank would be another one than
-    everybody's (:mod:`ccmac.linalg.ranks`). Powers of two: nothing is rounded. No communication.
-    """
-    changed = {i: _even(agent) for i, agent in problem.agents.items()}
-    if all(changed[i] is agent for i, agent in problem.agents.items()):
-        return problem
-    return problem.holding(changed)
-
-
-def _even(agent: Agent) -> Agent:
-    changes: dict[str, Any] = {}
-    for name, right in (("C", "c"), ("D", "e")):
-        block = getattr(agent, name)
-        v = getattr(agent, right)
-        if block is None or not has_entries(block):
-            continue
-        lengths = row_lengths(block)
-        far = (lengths > 0) & ((lengths > UNEVEN) | (lengths < 1 / UNEVEN))
-        if far.any():
-            scale = np.exp2(-np.round(np.log2(np.where(far, lengths, 1.0))))
-            changes[name] = (
-                scale[:, None] * block
-                if isinstance(block, np.ndarray)
-                else (sp.csr_array(sp.diags_array(scale) @ block))
-            )
-            changes |= {} if v is None else {right: scale * v}
-    return replace(agent, **changes) if changes else agent
-
-
 def _filled(vector: Any, size: int) -> Array:
     return np.zeros(size) if vector is None else np.asarray(vector, dtype=np.float64)
 
@@ -199,11 +162,9 @@ class Coupling:
         t: float = 1.0,
         s: float = 1.0,
         multiples: Array | None = None,
-        supports: Supports | None = None,
     ) -> None:
         self.problem = problem
         self.runtime = runtime
-        self.supports = supports
         self.t = t
         self.s = s
         self.m = problem.m

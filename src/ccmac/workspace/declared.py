@@ -1,4 +1,4 @@
-"""What all agents tell each other first: which blocks exist, curvature, supports, and the form of
+"""What all agents announce first: which blocks exist, curvature, supports, and the form of
 quadratics without mixed terms whose z-block is a multiple of the identity.
 """
 
@@ -22,7 +22,7 @@ from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
-from ccmac.workspace.coupling import Supports, heard_supports, told_supports
+from ccmac.workspace.coupling import Supports, all_supports, own_supports
 from ccmac.workspace.curvature import CurvatureTable
 
 SOLVES = 20  # d kappa eps times this: what a Cholesky solve may be off by
@@ -130,11 +130,11 @@ def declare(problem: Problem, runtime: Runtime) -> Declared:
     parts = own_parts(problem)
     form = runtime.ride(form_rows(problem, parts), whole=True)
     multiples = multiples_of(problem.blocks("B"))
-    told = told_supports(problem, multiples)
-    rows = runtime.ride(told, whole=True) if told.size else None
+    own = own_supports(problem, multiples)
+    rows = runtime.ride(own, whole=True) if own.size else None
     table = CurvatureTable(problem, runtime, multiples)
-    heard = None if rows is None else heard_supports(rows.value, problem.m)
-    return table, form.value, parts, heard
+    supports = None if rows is None else all_supports(rows.value, problem.m)
+    return table, form.value, parts, supports
 
 
 def owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool, Declared]:
@@ -154,9 +154,9 @@ def owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool, Decla
     there = runtime.ride(rows, whole=True)
     part = problem.restricted(owned) if problem.complete and not runtime.alone else problem
     declared = declare(part, runtime)
-    told = there.value
-    limited = bool((told >= 2).any())
-    seen = np.atleast_1d((told % 2 > 0).any(axis=0))
+    flags = there.value
+    limited = bool((flags >= 2).any())
+    seen = np.atleast_1d((flags % 2 > 0).any(axis=0))
     if not problem.complete:
         held = {i: problem.agents[i] for i in owned}
         present = [k for k, found in zip(MATRICES, seen, strict=True) if found]

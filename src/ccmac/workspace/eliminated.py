@@ -86,7 +86,7 @@ class Eliminated:
         self._kept: list[tuple[Array, Array]] = []  # vectors (m x k) and their images
         self._room = 0  # for vectors that join the sketch
         self.recycles = False
-        hessians = [part.H for part in self.told(problem, own)]
+        hessians = [part.H for part in self.take(problem, own)]
         plain = all(H.ndim == 1 for H in hessians)
         self._diagonal = np.concatenate([np.zeros(0), *hessians]) if plain else None
         if self.whole is not None:  # sums run over all columns at once
@@ -100,7 +100,7 @@ class Eliminated:
             _divided(H) if H.ndim == 1 else factorized(H, np.zeros(H.shape[0])) for H in hessians
         ]
 
-    def told(self, problem: Problem, own: Own | None = None) -> list[OwnQuadratic]:
+    def take(self, problem: Problem, own: Own | None = None) -> list[OwnQuadratic]:
         """Take over right-hand sides and linear terms of a problem with the same matrices."""
         found = own_parts(problem) if own is None else own
         self.problem, self.b = problem, right_hand_sides(problem).b

@@ -69,12 +69,12 @@ class Flats:
             self._own.append(flat_directions(N.T @ H @ N, sizes))
         self._owned = list(problem.agents)
         rows = [[float(flat.basis.shape[1])] for flat in self._own]
-        self._told = runtime.ride(np.array(rows), whole=True)
+        self._sent = runtime.ride(np.array(rows), whole=True)
 
     @property
     def counts(self) -> list[int]:
         """All agents' numbers of flat directions."""
-        return [int(k) for k in self._told.value[:, 0]]
+        return [int(k) for k in self._sent.value[:, 0]]
 
     @property
     def count(self) -> int:

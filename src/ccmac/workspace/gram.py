@@ -42,6 +42,7 @@ class Gram(Reduced):
     """:class:`Reduced` from sums over the agents; ``D`` and ``e`` are Dhat and ehat."""
 
     rounded = 2 * EPS
+    _stretch = 1.0  # of violations of D z = e, at most, over those of Dhat z = ehat
     convention = (
         f"eigenvalues of the rows' Gram matrix below {GRAM_RANK:.0e} of the largest are zero"
     )
@@ -129,37 +130,36 @@ class Gram(Reduced):
         D = np.zeros((0, self.problem.q)) if agent.D is None else dense(agent.D)
         return [(D, np.zeros(self.problem.r[i]) if agent.e is None else agent.e)]
 
-    def _share(self, told: Array, counts: Array) -> None:
+    def _share(self, sums: Array, counts: Array) -> None:
         """Dhat and ehat from the sums, and how far from the truth they may be."""
         q = self.problem.q
         upper = np.triu_indices(q)
-        if not len(told):
-            told = np.zeros(len(upper[0]) + q + 1)
-        S, right, e2 = np.split(told, [len(upper[0]), len(told) - 1])
+        if not len(sums):
+            sums = np.zeros(len(upper[0]) + q + 1)
+        S, right, squares = np.split(sums, [len(upper[0]), len(sums) - 1])
         square = np.zeros((q, q))
-        grain = self.runtime.averaging.grain
         square[upper] = S
         values, vectors = np.linalg.eigh(square + np.triu(square, 1).T)
-        rounding = 8 * EPS * (int(counts.max(initial=0)) + q + self.problem.n)
-        size2 = max(float(values.sum()), 0.0)
-        size_e = math.sqrt(max(float(e2[0]) + grain, 0.0))
-        off = rounding * size2 + q * grain
         there = values > GRAM_RANK * values.max(initial=0.0)
         self._shared_left_out = int(counts.sum()) - int(np.count_nonzero(there))
-        least = float(values[there].min(initial=math.inf))
         root = np.sqrt(values[there])
         self._V = vectors[:, there]
         self.D = root[:, None] * self._V.T
         self.e = (self._V.T @ right) / root
-        self.unit_D, self.shared = np.ones(len(root)), row_space(self.D)
-        off += float(np.linalg.norm(values[~there]))
-        last = max(least - off, 0.0)
-        self._stretch = 1.0
-        if len(root):
-            self.off_D = off / (0.9 * math.sqrt(last)) if last > 0 else math.inf
-            off_t = rounding * math.sqrt(size2) * size_e + math.sqrt(q) * grain
-            self.off_e = off_t / math.sqrt(last) if last > 0 else math.inf
-            self._stretch = math.sqrt(1 + off / last) if last > 0 else math.inf
+        self.unit_D = np.ones(len(root))
+        self.shared = row_space(self.D)
+        if not len(root):
+            return
+        grain = self.runtime.averaging.grain
+        rounding = 8 * EPS * (int(counts.max(initial=0)) + q + self.problem.n)
+        size = max(float(values.sum()), 0.0)
+        off = rounding * size + q * grain + float(np.linalg.norm(values[~there]))
+        last = max(float(values[there][0]) - off, 1e-300)
+        size_e = math.sqrt(max(float(squares[0]) + grain, 0.0))
+        off_t = rounding * math.sqrt(size) * size_e + math.sqrt(q) * grain
+        self.off_D = off / (0.9 * math.sqrt(last))
+        self.off_e = off_t / math.sqrt(last)
+        self._stretch = math.sqrt(1 + off / last)
 
     def own_shared(self, k: int, prices: Array) -> tuple[Array, Array]:
         """D_i y, S y = Dhat'prices, in the agent's own rows; D_i'D_i y."""

@@ -137,19 +137,19 @@ class Summed:
             self.models.append(model)
             row[: self._split] = model.triangle()
             row[self._split :] = model.residual(np.zeros(problem.q), np.zeros(problem.m))
-        self._told = runtime.ride(rows)
+        self._sent = runtime.ride(rows)
 
     @property
     def definite(self) -> bool:
         """Whether every agent could eliminate its variables."""
-        return bool(np.isfinite(self._told.value).all())
+        return bool(np.isfinite(self._sent.value).all())
 
     @property
     def triangle(self) -> Array:
         """Of the sum of the agents' parts of the KKT matrix in (z, coupled prices)."""
-        return self._told.value[: self._split]
+        return self._sent.value[: self._split]
 
     @property
     def right(self) -> Array:
         """The sum of what the equations lack at z = 0 without prices."""
-        return self._told.value[self._split :]
+        return self._sent.value[self._split :]

@@ -1,4 +1,4 @@
-"""Interior points on the range of the coupled rows (:mod:`ccmac.workspace.compressed`)."""
+"""Interior points on the range of the coupled rows (:mod:`ccmac.methods.interior.compressed`)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
+from ccmac.methods.interior.compressed import Compressed, slope
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.state import InteriorState
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.problem import Problem
-from ccmac.workspace.compressed import Compressed, slope
 
 
 class Lifted(Interior):

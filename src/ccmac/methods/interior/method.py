@@ -4,7 +4,7 @@ Needs objectives that are a convex quadratic plus bounds and piecewise linear te
 that all may know. Cost: setup 2 gatherings beside that of the equations (bounds on z, supports;
 flat directions, where there are any); a step 3 averagings, see :mod:`.iteration`; a proof one.
 A squared loss of many rows and few columns is brought to the range of the columns first
-(:mod:`ccmac.workspace.compressed`): one averaging of a block.
+(:mod:`ccmac.methods.interior.compressed`): one averaging of a block.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ccmac.certificates.duality import Duality, crossing
 from ccmac.certificates.gap import Goal
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request
+from ccmac.methods.interior.compressed import compressed, compressible
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.lifted import Lifted, LiftedStop
 from ccmac.methods.interior.made import forms_of, interior
@@ -44,7 +45,7 @@ class CrossIpm(Method):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Gather bounds and supports; long rows are brought to their range first."""
-        if work.gather_compressible():
+        if compressible(work):
             return self._lifted(work, request)
         if (reduced := work.gather_constraints()) is not None:
             return self._prepared(work, reduced, request)
@@ -93,7 +94,7 @@ class CrossIpm(Method):
 
     def _lifted(self, work: Workspace, request: Request) -> Prepared:
         """On the range of the coupled rows."""
-        lift, inner = work.gather_compressed()
+        lift, inner = compressed(work)
         reduced = inner.gather_constraints()
         assert reduced is not None  # COLUMNS is small
         asked = replace(request, z0=lift.Q.T @ request.z0)

@@ -30,6 +30,7 @@ from ccmac.paper.realizations.channels import (
     SharedConsensus,
     SummedCoupling,
 )
+from ccmac.paper.realizations.even_rows import even_rows
 from ccmac.paper.realizations.inverse_root import inverse_root_polynomial
 from ccmac.paper.realizations.normalized import (
     RULES,
@@ -49,7 +50,7 @@ from ccmac.realizations.base import Certificates, Interval, Realized, refuse_par
 from ccmac.realizations.objective import OracleObjective, modelled_rounds
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
+from ccmac.workspace.coupling import block_families, right_hand_sides
 
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
 MODELS = ("channel-2", "paper-6")

@@ -27,6 +27,7 @@ from ccmac.paper.realizations.channels import (
     NormalizedLocal,
     SharedConsensus,
 )
+from ccmac.paper.realizations.even_rows import even_rows
 from ccmac.paper.realizations.inverse_root import inverse_root_polynomial
 from ccmac.paper.realizations.lift_constants import LiftConstants, lift_constants
 from ccmac.paper.realizations.normalized import (
@@ -42,7 +43,7 @@ from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
+from ccmac.workspace.coupling import block_families, right_hand_sides
 from ccmac.workspace.curvature import ScaledCurvature
 
 LOCAL_ACCURACY = 0.5

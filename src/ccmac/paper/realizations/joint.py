@@ -18,6 +18,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.paper.realizations.even_rows import even_rows
 from ccmac.paper.realizations.joint_spectrum import joint_spectrum
 from ccmac.realizations.base import (
     AffineSystem,
@@ -29,7 +30,7 @@ from ccmac.realizations.base import (
 )
 from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
+from ccmac.workspace.coupling import block_families, right_hand_sides
 
 INTERVALS = ("certificate", "tight", "minimal")
 

@@ -12,8 +12,8 @@ learn the range of A_i and nothing of its columns. What is lost by rounding is b
 
     |F(x) - F_t(x)| <= a (eta R^2 + 2 e R + e^2)/2 + ||s|| e,   e = (delta R + delta_b)/|beta|,
 
-for points of norm R, delta the part of the A_i off the range of Q and eta = ||Q'Q - I||; of a hinge
-loss ||s|| is the Lipschitz constant.
+for points of norm R, delta the part of the A_i off the range of Q and eta = ||Q'Q - I||; of a
+hinge loss ||s|| is the Lipschitz constant.
 Cost: one averaging of m (d + 9) floats, d the columns of all agents; then that of a small problem.
 """
 
@@ -22,7 +22,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Agent, Problem
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
+from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import FLOATS, SPARE
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
@@ -50,13 +50,30 @@ HINGE_FLOATS = 28  # kept by the agent that works for all, times rows times colu
 ROOM = 2**30  # bytes that it may keep
 HINGE = 2.0
 PIECE = 16  # vectors at a time
-CHUNK = 128  # rows whose products are summed at once
 
 
-def compressible(problem: Problem, runtime: Runtime, table: CurvatureTable) -> int:
+def compressible(work: Workspace) -> int:
     """Bytes kept by the agent that keeps most, where the problem has the form and is worth it; 0
-    elsewhere. One reduction where sizes say so.
+    elsewhere. One reduction where sizes say so, once.
     """
+    if work.stack is not None or work.runtime.averaging.hides:
+        return 0
+    return work.once("compressible", lambda: _compressible(work))
+
+
+def compressed(work: Workspace) -> tuple[Compressed, Workspace]:
+    """The problem on the range, and what follows from it; where it is compressible."""
+
+    def ask() -> tuple[Compressed, Workspace]:
+        found = Compressed(work.problem, work.runtime, work.curvature)
+        return found, Workspace(found.problem, work.runtime)
+
+    return work.once("compressed", ask)
+
+
+def _compressible(work: Workspace) -> int:
+    problem = work.problem
+    table = work.curvature
     columns = int(table.d.sum())
     vectors = columns + SPARE + 1
     if table.multiples is None or not (table.separable and table.polyhedral):
@@ -65,12 +82,13 @@ def compressible(problem: Problem, runtime: Runtime, table: CurvatureTable) -> i
         return 0
     if not 4 * vectors < problem.m or columns > COLUMNS:
         return 0
-    if problem.m * vectors * runtime.n > FLOATS or problem.limited:
+    if problem.m * vectors * work.runtime.n > FLOATS or problem.limited:
         return 0
-    told = runtime.gather(np.array([[_kind(agent)] for agent in problem.agents.values()]))
-    entries = HINGE_FLOATS if (told == HINGE).any() else 1
+    rows = [[_kind(agent)] for agent in problem.agents.values()]
+    kinds = work.runtime.gather(np.array(rows))
+    entries = HINGE_FLOATS if (kinds == HINGE).any() else 1
     kept = FLOAT_BYTES * entries * problem.m * max(columns, 1)
-    return kept if told.all() and (entries == 1 or kept <= ROOM) else 0
+    return kept if kinds.all() and (entries == 1 or kept <= ROOM) else 0
 
 
 def _kind(agent: Agent) -> float:
@@ -215,25 +233,13 @@ class Compressed:
     def slack(self, radius: float) -> float:
         """|F(x) - F_t(x)| at most, for points of that norm."""
         told = self._told.value
-        eta = self._skew
-        room = 4 * EPS * (self.m + self.rank)
+        room = 4 * EPS * (self.m + self.rank)  # of sums, and of ||Q'Q - I||
         a = math.fsum(told[:, 1])
         s = math.fsum(told[:, 2])
         sides = 2 * room * math.fsum(told[:, 4])  # their sum is one of the columns of Q
         off = (_length(told[:, 0]) * radius + sides) / abs(self.beta)
-        bent = a * (eta * radius**2 + 2 * off * radius * (1 + eta) + off**2) / 2
+        bent = a * (room * radius**2 + 2 * off * radius * (1 + room) + off**2) / 2
         return bent + s * (off + room * radius) + EPS * abs(self.offset)
-
-    @cached_property
-    def _skew(self) -> float:
-        """eta = ||Q'Q - I||, in the norm of Frobenius: sums of CHUNK rows, then of those."""
-        gram, sizes = np.zeros((2, self.rank, self.rank))
-        for k in range(0, self.m, CHUNK):
-            part = self.Q[k : k + CHUNK]
-            gram = gram + part.T @ part
-            sizes = sizes + np.abs(part).T @ np.abs(part)
-        terms = CHUNK + -(-self.m // CHUNK)
-        return _length(gram - np.eye(self.rank)) + (terms + 4) * EPS / 2 * _length(sizes)
 
     def lifted(self, t: Array) -> Array:
         """z, or a price, from the small problem's."""

@@ -13,10 +13,10 @@ import scipy.sparse as sp
 import ccmac
 from ccmac import Agent, Network, Problem, vfl
 from ccmac.methods import Auto, CrossIpm
+from ccmac.methods.interior.compressed import compressed, compressible, drawn
 from ccmac.objectives import L1, Box, Separable, SquaredDistance, Sum
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
-from ccmac.workspace.compressed import drawn
 
 ROWS = 1_300
 COLUMNS = 14
@@ -114,7 +114,7 @@ def test_boxes_own_equations_and_right_hand_sides_stay() -> None:
 
 def test_the_small_problem_is_within_its_slack_of_the_whole_one() -> None:
     problem = _problem(l1=0.02, regularization=0.01)
-    lift, inner = Workspace(problem, InProcess(RING)).gather_compressed()
+    lift, inner = compressed(Workspace(problem, InProcess(RING)))
     assert lift.rank == COLUMNS - 1  # one column depends, one nearly does
     random = np.random.default_rng(1)
     for size in (1e-3, 1.0, 1e3):
@@ -143,12 +143,12 @@ def test_only_who_has_a_block_can_draw_its_matrix() -> None:
 def test_where_it_does_not_fit_others_go_on() -> None:
     """Masked rows, prices without rounds, and losses that are not squared."""
     problem = _problem(l1=0.02, regularization=0.01)
-    assert not Workspace(problem, InProcess(RING, averaging="masked")).gather_compressible()
+    assert not compressible(Workspace(problem, InProcess(RING, averaging="masked")))
     free = ccmac.plan(problem, RING, Auto(), costs=ccmac.Costs(round=0.0), tol=1e-2)
     assert free.method == "cross-sliding"
     X, y = _table()
     huber = vfl.problem(X, y, 4, loss="huber", regularization=0.1, l1=0.1)
-    assert not Workspace(huber, InProcess(RING)).gather_compressible()
+    assert not compressible(Workspace(huber, InProcess(RING)))
 
 
 @pytest.mark.parametrize("intercept", [False, True])
