@@ -37,23 +37,23 @@ def correction_interval(low: float, high: float, degree: int) -> tuple[float, fl
 def chebyshev_correction(
     residual: Residual, w: Array, low: float, high: float, degree: int, first: Pair | None = None
 ) -> Pair:
-    """w - Cheb_N(w) (Algorithm cheb-correction) and its price; N residuals.
+    """w - Cheb_N(w) (Algorithm cheb-correction) and its multiplier; N residuals.
 
     ``first`` is the residual at ``w`` where it is known already (its array is overwritten).
 
     Equals P (w - w_ref) for every feasible w_ref, P = I - T_N(c - Q)/T_N(c) scaled to [low, high];
-    it lies in Range K' and the price is its coupled multiplier.
+    it lies in Range K' and the multiplier is that of the coupled rows.
     """
     centre = (high + low) / 2
-    moved, price = residual(w) if first is None else first
+    moved, multiplier = residual(w) if first is None else first
     moved /= centre
-    price = price / centre
+    multiplier = multiplier / centre
     if degree == 1:
-        return moved, price
+        return moved, multiplier
     rho = (high - low) ** 2 / 16
     gamma = -centre / 2
     step = -moved
-    step_price = -price
+    step_multiplier = -multiplier
     point = w + step
     for _ in range(degree - 1):
         beta = rho / gamma
@@ -63,38 +63,38 @@ def chebyshev_correction(
         step += gradient
         step /= gamma
         point += step
-        step_price = (more + beta * step_price) / gamma
-        price = price - step_price
-    return np.subtract(w, point, out=point), price
+        step_multiplier = (more + beta * step_multiplier) / gamma
+        multiplier = multiplier - step_multiplier
+    return np.subtract(w, point, out=point), multiplier
 
 
 def first_kind_filter(residual: Residual, x: Array, low: float, high: float, degree: int) -> Pair:
-    """RF(x) = w_ref + r(Q)(x - w_ref), |r| < 1/2 on [low, high] (Algorithm cvx-rf), and its price.
+    """RF(x) = w_ref + r(Q)(x - w_ref), |r| < 1/2 on [low, high] (Algorithm cvx-rf); its multiplier.
 
     The point that the Chebyshev correction leads to: r(t) = T_N(c - t)/T_N(c), N residuals.
     """
-    moved, price = chebyshev_correction(residual, x, low, high, degree)
-    return x - moved, -price
+    moved, multiplier = chebyshev_correction(residual, x, low, high, degree)
+    return x - moved, -multiplier
 
 
 def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -> Pair:
     """UF(x) = w_ref + s(Q)(x - w_ref), |s| <= 1, sqrt(t)|s(t)| <= sqrt(low) (Algorithm cvx-uf)."""
-    gradient, price = residual(x)
+    gradient, multiplier = residual(x)
     before = x
-    before_price = np.zeros_like(price)
+    earlier = np.zeros_like(multiplier)
     now = x - gradient / high
-    now_price = -price / high
+    current = -multiplier / high
     for j in range(1, degree):
-        gradient, price = residual(now)
+        gradient, multiplier = residual(now)
         ahead = 2.0 * (j + 1) / (j + 2)
         behind = j / (j + 2)
         following = ahead * (now - gradient / high) - behind * before
-        following_price = ahead * (now_price - price / high) - behind * before_price
+        later = ahead * (current - multiplier / high) - behind * earlier
         before = now
         now = following
-        before_price = now_price
-        now_price = following_price
-    return now, now_price
+        earlier = current
+        current = later
+    return now, current
 
 
 Apply = Callable[[Array], Array]
@@ -115,7 +115,7 @@ def smallest_degree(a: float, b: float, error: float) -> int:
     if b <= a or error >= 1:
         return 1
     per_step = math.acosh((b + a) / (b - a))
-    if per_step < 1e-6:  # a / b is lost beside one: acosh(1 + 2t) = 2 sqrt(t) to first order
+    if per_step < 1e-6:  # a / b is lost in rounding: acosh(1 + 2t) = 2 sqrt(t) to first order
         per_step = max(2.0 * math.sqrt(a / b), 1e-9)
     return max(1, math.ceil(math.acosh(1.0 / error) / per_step - DEGREE_SLACK))
 

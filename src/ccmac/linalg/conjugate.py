@@ -32,10 +32,10 @@ class NormalOperator(Protocol):
     space: Space
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        """(G w, price of the coupled equation)."""
+        """(G w, multiplier of the coupled equation)."""
 
     def zero_price(self) -> Array:
-        """A price of the right shape."""
+        """A zero multiplier of the right shape."""
 
 
 @dataclass(frozen=True)

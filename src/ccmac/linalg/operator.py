@@ -1,6 +1,6 @@
 """What a linear operator is here, and the checks that any of them must pass.
 
-Two products on flat local arrays and a price known in advance: charging happens inside ``forward``
+Two products on flat local arrays and a cost known in advance: charging happens inside ``forward``
 and ``adjoint``, ``cost`` says beforehand what either will charge. The checks ship with the package
 so that new operators can use them; they raise ``AssertionError`` with the numbers in the message.
 """

@@ -35,7 +35,7 @@ class Extremes(NamedTuple):
     exact: bool = True
 
     def bounds(self) -> tuple[float, float]:
-        """(L, mu): a smallest eigenvalue that is roundoff beside the largest counts as zero."""
+        """(L, mu): a smallest eigenvalue that is rounding of the largest counts as zero."""
         slack = 0.0 if self.exact else EXTREME_MARGIN * self.high
         low = self.low - slack
         return self.high + slack, low if low > 1e-13 * self.high else 0.0
@@ -81,7 +81,7 @@ def gram_extremes(M: Any, *, both: bool = True) -> Extremes:
     if min(rows, columns) <= DENSE_LIMIT:
         gram = M @ M.T if rows < columns else M.T @ M
         low, high, exact = eigenvalue_extremes(gram)
-        # An entry is off by eps for each of its products, beside the lengths of the two vectors.
+        # An entry is off by eps for each of its products, times the lengths of the two vectors.
         off = EPS * max(rows, columns) * float(gram.trace())
         return Extremes(0.0 if rows < columns else low - off, high + off, exact)
     operator = spla.LinearOperator(

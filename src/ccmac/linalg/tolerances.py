@@ -18,7 +18,7 @@ EPS = float(np.finfo(np.float64).eps)
 RANK = 1e-12
 # Eigenvalues of a Gram matrix below this share of the largest are zero. They are squares, known to
 # eps times the largest and its size, some 1e-12 for the sizes that are formed: smaller ones may be
-# zeros, and singular values below 3e-6 of the largest are not told from them.
+# zeros, and singular values below 3e-6 of the largest cannot be distinguished from them.
 GRAM_RANK = 1e-11
 
 # -- angles --------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ ORTHOGONAL = 1e-12
 # A random vector keeps about sqrt(dim U / size) of its length in U; far less: U is used up.
 VANISHED = 1e-8
 
-# How far weights may be from adding up to one, beside the sum of their sizes: n eps and some.
+# How far weights may be from adding up to one, relative to the sum of their sizes: n eps and some.
 WEIGHT_SUM = 1e-12
 
 # -- Lanczos -------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class Workspace:
         self.runtime = runtime
         self.ledger = runtime.ledger
         self.recycles = False  # whether solves leave something behind for later ones
-        self.agreed: dict[str, Any] = {}  # what a method's agents told each other, for later solves
+        self.agreed: dict[str, Any] = {}  # what a method's agents exchanged, for later solves
         self.plans: dict[
             Any, tuple[Any, frozenset[str]]
         ] = {}  # what methods planned, and sides new since
@@ -188,7 +188,7 @@ class Workspace:
 
     @cached_property
     def eliminated(self) -> Eliminated | None:
-        """The dual in the coupled price alone, where z follows from it."""
+        """The dual in the coupled multiplier alone, where z follows from it."""
         with self.ledger.phase("setup"):
             table = self.curvature
             form = self._form

@@ -4,7 +4,7 @@ Execution variables are scaled per block, x = t x~, z = s z~, which every agent 
 coupled row is then H u = t A x~ + s B z~.
 
 Agent i has the rows where A_i or B_i has an entry, its support, known to all with the first message
-of a problem. Where supports are short, what agents tell of their coupled rows is told of these
+of a problem. Where supports are short, what agents send of their coupled rows is sent of these
 alone. b_i does not count: right-hand sides may change later. Cost: m/48 floats in the first
 averaging, for problems of at least LEAST rows.
 """
@@ -57,10 +57,10 @@ def words(rows: Supports) -> Array:
     return np.asarray(padded.reshape(count, -1, BITS) @ np.exp2(np.arange(BITS)))
 
 
-def bits(told: Array, width: int) -> Supports:
+def bits(sent: Array, width: int) -> Supports:
     """What :func:`words` says."""
-    whole = told.astype(np.int64)[:, :, None] >> np.arange(BITS)
-    return (whole & 1).astype(bool).reshape(len(told), -1)[:, :width]
+    whole = sent.astype(np.int64)[:, :, None] >> np.arange(BITS)
+    return (whole & 1).astype(bool).reshape(len(sent), -1)[:, :width]
 
 
 def _touched(block: Any, m: int) -> Supports:
@@ -102,14 +102,14 @@ class Packing:
         """Whether anything lies in other rows."""
         return self.supports is not None and bool(values[~self.supports[agent]].any())
 
-    def unpacked(self, told: Array, *width: int) -> Array:
-        """All agents' arrays from what they told, shape (n, m, *width)."""
+    def unpacked(self, sent: Array, *width: int) -> Array:
+        """All agents' arrays from what they sent, shape (n, m, *width)."""
         n, m = self.shape
         if self.supports is None:
-            return told.reshape(n, m, *width)
+            return sent.reshape(n, m, *width)
         out = np.zeros((n, m, *width))
-        told = told.reshape(n, self.length, *width)
-        for there, rows, values in zip(out, self.supports, told, strict=True):
+        sent = sent.reshape(n, self.length, *width)
+        for there, rows, values in zip(out, self.supports, sent, strict=True):
             there[rows] = values[: int(rows.sum())]
         return out
 
@@ -224,17 +224,17 @@ class Coupling:
 
     # -- local adjoints -------------------------------------------------------------------------
     def adjoint(
-        self, price: Array, out: Array | None = None, *, z: bool = True
+        self, multiplier: Array, out: Array | None = None, *, z: bool = True
     ) -> tuple[Array, Array]:
-        """(t A_i' price, s B_i' price) for a common price; flat x part, row-per-agent z part.
+        """(t A_i'y, s B_i'y) for a common multiplier y; flat x part, row-per-agent z part.
 
         ``out`` may take the z part; without ``z`` it is left out (no columns). Cost: one product
         with each family; no communication.
         """
         count = len(self.problem.agents)
-        gx = self.A.adjoint_common(self.t * price[0])
+        gx = self.A.adjoint_common(self.t * multiplier[0])
         if not z:
             return gx, np.zeros((count, 0))
         gz = np.empty((count, self.q)) if out is None else out
-        self.B.adjoint_common(self.s * price[0], gz.reshape(-1))
+        self.B.adjoint_common(self.s * multiplier[0], gz.reshape(-1))
         return gx, gz

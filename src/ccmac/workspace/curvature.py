@@ -38,7 +38,7 @@ class CurvatureTable:
 
     Arrays with one entry per agent: the constants of f_i in x, in z and in both (``L_x``, ``mu_x``,
     ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, its ``shape`` (2: quadratic, 1:
-    with bounds or kinks beside, 0: neither), whether it has a prox, a Hessian of (x, z), or a
+    with bounds or kinks as well, 0: neither), whether it has a prox, a Hessian of (x, z), or a
     quadratic that is cheap to factorize (``factors``), the ``multiple`` beta_i where B_i = beta_i I
     (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i.
     """

@@ -1,15 +1,15 @@
-"""Quadratic problems whose shared variable everybody can compute from the coupled price.
+"""Quadratic problems whose shared variable everybody can compute from the coupled multiplier.
 
 Where f_i = phi_i(x_i) + (h_i/2) ||z||^2 - g_i'z and B_i = beta_i I, without own equations,
 
     x_i(l) = argmin phi_i + <A_i'l, x>,   z(l) = (g - beta l) / h,   r = sum_i A_i x_i + beta z - b
 
-(g, b, h, beta: sums over agents) leave one dual equation in the price l alone, without consensus
-prices:
+(g, b, h, beta: sums over agents) leave one dual equation in the multiplier l alone, without
+multipliers of consensus:
 
     S = sum_i A_i H_i^{-1} A_i' + c I >= c I,   c = beta^2 / h,
 
-however unequal the beta_i are. The energy of a price is that of its minimisers:
+however unequal the beta_i are. The energy of a multiplier is that of its minimisers:
 r'S^{-1}r = sum_i ||x_i(l) - x_i*||^2_{H_i} + h ||z(l) - z*||^2.
 Cost of knowing: one row of scalars, with the agents' declarations.
 """
@@ -121,13 +121,13 @@ class Eliminated:
             self.space.x_of(out, k)[...] = solve(self.space.x_of(v, k))
         return out
 
-    def minimisers(self, price: Array) -> Array:
-        """x_i at a common price. Cost: 1 argmin, 1 A."""
-        return self.inverse(self.g_x - self.A.adjoint_common(price))
+    def minimisers(self, multiplier: Array) -> Array:
+        """x_i at a common multiplier. Cost: 1 argmin, 1 A."""
+        return self.inverse(self.g_x - self.A.adjoint_common(multiplier))
 
-    def shared(self, price: Array, slope: Array) -> Array:
-        """z at a common price; ``slope`` is the sum of the g_i."""
-        return np.asarray((slope - self.beta * price) / self.h)
+    def shared(self, multiplier: Array, slope: Array) -> Array:
+        """z at a common multiplier; ``slope`` is the sum of the g_i."""
+        return np.asarray((slope - self.beta * multiplier) / self.h)
 
     def images(self, x: Array) -> Array:
         """A_i x_i, one row an agent. Cost: 1 A."""
@@ -161,11 +161,11 @@ class Eliminated:
         self.runtime.summed(sum(map(len, totals)))
         return totals
 
-    def apply(self, price: Array) -> tuple[Array, Array]:
-        """(S price, the change of x that goes with it): one averaging, 1 argmin, 2 A."""
-        change = self.inverse(self.A.adjoint_common(price))
+    def apply(self, multiplier: Array) -> tuple[Array, Array]:
+        """(S multiplier, the change of x that goes with it): one averaging, 1 argmin, 2 A."""
+        change = self.inverse(self.A.adjoint_common(multiplier))
         [image] = self.sums(change)
-        return np.asarray(image + self.c * price), change
+        return np.asarray(image + self.c * multiplier), change
 
     def residual(self, x: Array) -> tuple[Array, Array, float]:
         """(sum A_i x_i - b_i, sum g_i, sum ||g_i||): one averaging, 1 A."""

@@ -118,9 +118,9 @@ def _declared(problem: Problem, i: int) -> list[float]:
 
 def digest(part: Any) -> list[float]:
     """Of a function's data, in three floats."""
-    told = hashlib.sha256()
-    _tell(told, part)
-    return [float(int(told.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
+    state = hashlib.sha256()
+    _update(state, part)
+    return [float(int(state.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
 
 
 def _norm(block: Any) -> float:
@@ -133,21 +133,21 @@ def _norm(block: Any) -> float:
     return min(frobenius, math.sqrt(rows * columns)) * (1 + 1e-12)
 
 
-def _tell(told: Any, value: Any) -> None:
+def _update(state: Any, value: Any) -> None:
     """What an objective's data are, to a digest."""
     if isinstance(value, Function):
-        told.update(type(value).__name__.encode())
+        state.update(type(value).__name__.encode())
         value = value.state()
     if isinstance(value, Mapping):
         value = [item for pair in sorted(value.items()) for item in pair]
     if isinstance(value, list | tuple):
-        told.update(b"[%d" % len(value))
+        state.update(b"[%d" % len(value))
         for item in value:
-            _tell(told, item)
+            _update(state, item)
     elif is_sparse(value):
         for array in (value.data, value.indices, value.indptr):
-            _tell(told, array)
+            _update(state, array)
     elif isinstance(value, np.ndarray):
-        told.update(str((value.dtype, value.shape)).encode() + value.tobytes())
+        state.update(str((value.dtype, value.shape)).encode() + value.tobytes())
     else:
-        told.update(repr(value).encode())
+        state.update(repr(value).encode())

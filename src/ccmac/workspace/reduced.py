@@ -61,9 +61,9 @@ class Reduced:
     """T with its decomposition: scaled rows S T = U diag(sigma) V', cut at the rank.
 
     ``least`` is a lower bound of the least positive singular value of S T that counts what rounding
-    and the angles of the kernels may have changed; 0 where it cannot be told from zero. ``rounded``
-    is what an entry of Bbar may be off by, beside its size; ``off_D`` and ``off_e`` are what D (its
-    norm) and e may be.
+    and the angles of the kernels may have changed; 0 where it may be zero. ``rounded``
+    is what an entry of Bbar may be off by, relative to its size; ``off_D`` and ``off_e`` are what D
+    (its norm) and e may be.
     """
 
     rounded = 0.0

@@ -87,7 +87,7 @@ class SharedEquations:
         self._target = self.runtime.average(self._rows())
 
     def again(self, problem: Problem) -> SharedEquations:
-        """The same rows with other right-hand sides; not yet told to the others."""
+        """The same rows with other right-hand sides; not yet sent to the others."""
         other = copy.copy(self)
         other.problem, right = problem, _right(problem)
         if self.spaces:
@@ -95,7 +95,7 @@ class SharedEquations:
         other.right = np.concatenate(right) if right else np.zeros(0)
         return other
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """Send D'e along with the next message."""
         self._target = self.runtime.ride(self._rows())
 

@@ -85,7 +85,7 @@ class AveragedSystem(AffineSystem):
             other.local_point = other.local.point
         if "e" in moved and not self.shared.empty:
             other.shared = self.shared.again(work.problem)
-            other.shared.tell()
+            other.shared.announce()
         if moved & {"b", "c"} and not self.coupling.empty:
             right = other._shifted(right_hand_sides(work.problem).b)
             other._target = self.runtime.ride(np.ascontiguousarray(right))
