@@ -41,7 +41,6 @@ from ccmac.workspace.reduced import Reduced
 class Gram(Reduced):
     """:class:`Reduced` from sums over the agents; ``D`` and ``e`` are Dhat and ehat."""
 
-    rounded = 2 * EPS
     _stretch = 1.0  # of violations of D z = e, at most, over those of Dhat z = ehat
     convention = (
         f"eigenvalues of the rows' Gram matrix below {GRAM_RANK:.0e} of the largest are zero"

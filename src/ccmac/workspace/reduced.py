@@ -61,12 +61,10 @@ class Reduced:
     """T with its decomposition: scaled rows S T = U diag(sigma) V', cut at the rank.
 
     ``least`` is a lower bound of the least positive singular value of S T that counts what rounding
-    and the angles of the kernels may have changed; 0 where it may be zero. ``rounded``
-    is what an entry of Bbar may be off by, relative to its size; ``off_D`` and ``off_e`` are what D
-    (its norm) and e may be.
+    and the angles of the kernels may have changed; 0 where it may be zero. ``off_D``
+    and ``off_e`` are what D (its norm) and e may be off by.
     """
 
-    rounded = 0.0
     off_D = 0.0
     off_e = 0.0
     convention = f"singular values of unit rows below {RANK:.0e} of the largest are zero"
