@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from ccmac.certificates.gap_stopping import UndeterminedStop
 
 import ccmac
 from ccmac import Agent, Network, Problem
-from ccmac.certificates.stopping import ProofStop
+from ccmac.certificates.duality import DualityJudge
+from ccmac.certificates.proof import ProofJudge
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods import CrossDirect
 from ccmac.methods.base import Request
@@ -197,17 +197,14 @@ def test_a_span_stays_orthonormal_whatever_joins_it(seed: int) -> None:
 # -- who ends a direct solve -----------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("f", "rule"),
-    [
-        (SquaredDistance(1.0), ProofStop),
-        (Quadratic(np.zeros((2, 2)), np.zeros(2)), UndeterminedStop),
-    ],
+    [(SquaredDistance(1.0), ProofJudge), (Quadratic(np.zeros((2, 2)), np.zeros(2)), DualityJudge)],
 )
 def test_a_reference_takes_the_place_of_a_proof(f: Any, rule: type) -> None:
     work = Workspace(_pair(f), InProcess(Network.complete(2)))
     start = np.zeros(2), np.zeros((2, 1))
     for reference in (False, True):
         prepared = CrossDirect().prepare(work, Request(1e-6, *start, reference=reference))
-        assert prepared.stopping is None if reference else type(prepared.stopping) is rule
+        assert prepared.stopping is None if reference else type(prepared.stopping.judge) is rule
 
 
 # -- reductions ------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates.stopping import CertifiedStop, ProofStop
+from ccmac.certificates.proof import ProofJudge
+from ccmac.certificates.realized import RealizedJudge
 from ccmac.errors import InputError
 from ccmac.methods import CrossApapc, CrossCg, Method
 from ccmac.methods.base import Prepared, Request
@@ -87,13 +88,12 @@ def test_the_run_names_the_rule_that_proves_the_tolerance(method: type[Method]) 
     work = workspace()
     assert Run(work, method(), request(work, reference=True)).prepare().stopping is None
     in_own_rows = Run(work, method(), request(work)).prepare()
-    assert isinstance(in_own_rows.stopping, ProofStop)
-    assert in_own_rows.stopping.proof is in_own_rows.proof
-    assert in_own_rows.stopping.tol == request(work).tol
+    assert isinstance(in_own_rows.stopping.judge, ProofJudge)
+    assert in_own_rows.stopping.judge.tol == request(work).tol
     vouched = Run(work, method(certificates=Certificates()), request(work)).prepare()
-    assert isinstance(vouched.stopping, CertifiedStop)
-    assert vouched.stopping.certifier.realized is vouched.judge
-    assert vouched.stopping.tol == request(work).tol
+    assert isinstance(vouched.stopping.judge, RealizedJudge)
+    assert vouched.stopping.judge.certifier.realized is vouched.judge
+    assert vouched.stopping.judge.tol == request(work).tol
 
 
 def test_preparation_is_charged_to_setup_alone() -> None:
