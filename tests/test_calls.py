@@ -13,7 +13,6 @@ import pytest
 import ccmac
 from ccmac.errors import InputError, short
 from ccmac.storage.located import parse
-from ccmac.storage.owner import Public, read_toml
 
 F = ccmac.objectives.Quadratic(np.eye(2), np.ones(2))
 SPAN = np.timedelta64(3, "s")
@@ -117,13 +116,9 @@ def test_names_have_no_control_characters(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ['"a\\u001b"', '"a\\tb"', '"\\u2028"'])
-def test_texts_of_suites_and_owners_have_none(text: str, tmp_path: Path) -> None:
+def test_texts_of_suites_have_none(text: str) -> None:
     with pytest.raises(InputError, match="control characters"):
         parse(f"suite: {text}", "s.yaml").mapping(("suite",))["suite"].name()
-    path = tmp_path / "public.toml"
-    path.write_text(f"agents = 2\nq = 1\nm = 1\nnetwork = {text}\n")
-    with pytest.raises(InputError, match="control characters"):
-        read_toml(path, Public)
 
 
 def test_messages_write_control_characters_out() -> None:

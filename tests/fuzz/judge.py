@@ -28,6 +28,7 @@ from ccmac.errors import CcmacError
 from ccmac.methods.registry import parse
 from ccmac.paper.data.loading import read_svmlight
 from ccmac.storage.owner import neighbors_of
+from ccmac.vfl.files import read_model, read_table
 from fuzz.inputs import TARGETS, Templates
 
 SECONDS = 60
@@ -48,9 +49,11 @@ def read_owner(path: Path) -> None:
 def read_party(path: Path) -> None:
     """What a party reads before it talks to anybody."""
     me = vfl.read_me(path)
-    vfl.read_own(path, me, me.table, labels=me.label)
-    model = vfl.read_model(path.parent / vfl.MODEL)
-    vfl.read_own(path, me, me.new or me.table, columns=list(model.columns))
+    place = path.parent / me.table
+    read_table(place, me.party, me.key, label=me.label, columns=me.columns)
+    model = read_model(path.parent / vfl.MODEL)
+    columns = list(model.columns)
+    read_table(path.parent / (me.new or me.table), me.party, me.key, columns=columns)
 
 
 READERS: dict[str, Callable[[Path], object]] = {

@@ -20,10 +20,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import ccmac
 from ccmac.cli.main import main
-from ccmac.cli.vfl import read_me, read_model, read_own
+from ccmac.cli.vfl import read_me
 from ccmac.errors import InputError
 from ccmac.runtime import InProcess
 from ccmac.vfl.between import Agreement, PartyModel, joined_rows, train
+from ccmac.vfl.files import read_model, read_table
 from owners import free_ports
 
 PROGRAM = Path(__file__).parents[1] / "runtime" / "programs" / "vfl_party.py"
@@ -239,19 +240,18 @@ def _own(party: str, frame: pd.DataFrame) -> Any:
 
 def test_files_that_are_not_right_are_refused(tmp_path: Path) -> None:
     written(tmp_path, "squared", SCORES)
-    me = read_me(tmp_path / "lab.toml")
     with pytest.raises(InputError, match="has no column 'z', the labels of 'lab'"):
-        read_own(tmp_path / "lab.toml", me, "lab.csv", labels="z")
+        read_table(tmp_path / "lab.csv", "lab", "id", label="z")
     with pytest.raises(InputError, match=r"no\.csv: not found; it is the table of party 'lab'"):
-        read_own(tmp_path / "lab.toml", me, "no.csv")
+        read_table(tmp_path / "no.csv", "lab", "id")
     with pytest.raises(InputError, match="party 'lab', column 'q': is missing"):
-        read_own(tmp_path / "lab.toml", me, "lab.csv", columns=["q"])
+        read_table(tmp_path / "lab.csv", "lab", "id", columns=["q"])
     (tmp_path / "twice.csv").write_text("id,a,a\nk1,1,2\n")
     with pytest.raises(InputError, match="column 'a' is named twice"):
-        read_own(tmp_path / "lab.toml", me, "twice.csv")
+        read_table(tmp_path / "twice.csv", "lab", "id")
     (tmp_path / "long.csv").write_text("id,a\nk1,1,2\n")
     with pytest.raises(InputError, match="more cells than there are names"):
-        read_own(tmp_path / "lab.toml", me, "long.csv")
+        read_table(tmp_path / "long.csv", "lab", "id")
     with pytest.raises(InputError, match="run ccmac vfl party first"):
         read_model(tmp_path / "model.json")
     (tmp_path / "model.json").write_text('{"format": "other"}')
@@ -267,20 +267,18 @@ def test_files_that_are_not_right_are_refused(tmp_path: Path) -> None:
 def test_a_table_may_be_parquet(tmp_path: Path) -> None:
     """Column by column what the CSV file holds; without pyarrow it is said what is missing."""
     written(tmp_path, "squared", SCORES)
-    file = tmp_path / "lab.toml"
-    me = read_me(tmp_path / "lab.toml")
     (tmp_path / "lab.parquet").write_bytes(b"PAR1")
     try:
         import pyarrow  # noqa: F401
     except ImportError:
         with pytest.raises(InputError, match="reading Parquet needs pyarrow; pip install"):
-            read_own(file, me, "lab.parquet")
+            read_table(tmp_path / "lab.parquet", "lab", "id")
         pytest.skip("pyarrow is not installed; what is said then was checked")
     with pytest.raises(InputError, match=r"lab\.parquet: cannot be read"):
-        read_own(file, me, "lab.parquet")
+        read_table(tmp_path / "lab.parquet", "lab", "id")
     pd.read_csv(tmp_path / "lab.csv").to_parquet(tmp_path / "lab.parquet")
     (table, y), (known, labels) = (
-        read_own(file, me, f"lab.{kind}", labels="y") for kind in ("parquet", "csv")
+        read_table(tmp_path / f"lab.{kind}", "lab", "id", label="y") for kind in ("parquet", "csv")
     )
     assert (table.party, table.columns) == (known.party, known.columns)
     np.testing.assert_array_equal(table.X, known.X)

@@ -17,9 +17,9 @@ EPILOG = (
 # Module, function or group of commands, and the constant that holds its epilog.
 PLACES: dict[str, tuple[str, str, str | None]] = {
     "demo": ("lab", "show_demo", "DEMO_EPILOG"),
-    "geometry": ("before", "show_geometry", "GEOMETRY_EPILOG"),
+    "geometry": ("geometry", "show", "EPILOG"),
     "complexity": ("complexity", "show", "EPILOG"),
-    "plan": ("before", "show_plan", "PLAN_EPILOG"),
+    "plan": ("plan", "show", "EPILOG"),
     "solve": ("solve", "show", "EPILOG"),
     "power": ("power", "show", "EPILOG"),
     "agent": ("agent", "show", "EPILOG"),

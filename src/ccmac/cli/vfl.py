@@ -5,15 +5,12 @@ Every process reads its own me.toml and its own table, and writes its own folder
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import msgspec
-import numpy as np
 import typer
 
 from ccmac.api import make_runtime
@@ -25,11 +22,10 @@ from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.storage.files import atomic_write, try_file
 from ccmac.storage.owner import Mine, Public, checked_mine, checked_public, read_toml
-from ccmac.texts import MEGABYTE, cut, dumps, loads, nearest, open_file, read_text, shown
-from ccmac.vfl.between import Agreement, PartyModel, Terms, predict, train
-from ccmac.vfl.tables import PartyTable, read_tables
+from ccmac.texts import shown
+from ccmac.vfl.between import Agreement, Terms, predict, train
+from ccmac.vfl.files import read_model, read_table, write_model, write_scores
 
-BYTES = 16 * MEGABYTE
 MODEL = "model.json"
 SCORES = "scores.csv"
 PREDICTIONS = "predictions.csv"
@@ -51,18 +47,6 @@ class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: list[str] = []
     patience: float = 60.0
     wait: float = 600.0
-
-
-class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``model.json``: a row of ``coef`` for each column, an entry of it for each score."""
-
-    format: Literal["ccmac-vfl-party"]
-    version: Literal[1]
-    party: str
-    columns: list[str]
-    coef: list[list[float]]
-    offset: list[float]
-    classes: list[str | int | float | bool]
 
 
 class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,11 +79,11 @@ def take_part(file: File, *, as_json: AsJson = False) -> None:
     out = file.parent / me.out
     try_file(out / MODEL)
     with connected(file, me) as runtime:
-        table, y = read_own(file, me, me.table, labels=me.label)
+        place = file.parent / me.table
+        table, y = read_table(place, me.party, me.key, label=me.label, columns=me.columns)
         model, rows, result = train(me.agreement, table, y, runtime)
-        scores = _table(["key"], rows.keys, model.scores(rows))
-        atomic_write(out / SCORES, scores)
-        atomic_write(out / MODEL, dumps(_content(model)))
+        atomic_write(out / SCORES, write_scores(rows.keys, model.scores(rows)))
+        atomic_write(out / MODEL, write_model(model))
     if as_json:
         print_json({"party": me.party, **result.as_dict()})
     else:
@@ -118,10 +102,11 @@ def sum_scores(file: File) -> None:
         model = read_model(file.parent / me.out / MODEL)
         if model.party != me.party:
             raise InputError(f"{file}: {MODEL} is the model of another party, {shown(model.party)}")
-        table, _ = read_own(file, me, me.new, columns=list(model.columns))
+        new = file.parent / me.new
+        table, _ = read_table(new, me.party, me.key, columns=list(model.columns))
         rows, scores = predict(me.agreement, model, table, runtime)
         place = file.parent / me.out / PREDICTIONS
-        atomic_write(place, _table(["key"], rows.keys, scores, _classes(model, scores)))
+        atomic_write(place, write_scores(rows.keys, scores, model))
     typer.echo(f"party {me.party}: {len(scores)} predictions in {place}")
 
 
@@ -167,125 +152,6 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
         yield between_owners(links, network, asked.averaging)
 
 
-# -- files -----------------------------------------------------------------------------------------
 def read_me(path: Path) -> Me:
     """``me.toml``, checked."""
     return read_toml(path, Me, "; see the page on vertical learning")
-
-
-def read_own(
-    file: Path, me: Me, name: str, *, labels: str | None = None, columns: list[str] | None = None
-) -> tuple[PartyTable, Any]:
-    """This party's table (CSV or Parquet) and its labels, if it has them."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise InputError("vfl: reading tables needs pandas; pip install 'ccmac[vfl]'") from None
-    path = file.parent / name
-    try:
-        with open_file(path) as stream:  # an ordinary file, and nothing that pandas would fetch
-            if path.suffix == ".parquet":
-                frame = pd.read_parquet(stream)
-            else:
-                frame = _read_csv(stream, me.key)
-    except FileNotFoundError:
-        raise InputError(
-            f"{cut(str(path), 160)}: not found; it is the table of party {shown(me.party)}"
-        ) from None
-    except ImportError:
-        raise InputError(
-            f"{path}: reading Parquet needs pyarrow; pip install 'ccmac[parquet]'"
-        ) from None
-    except (ValueError, OSError, LookupError, TypeError, NotImplementedError) as error:
-        raise InputError(f"{cut(str(path), 160)}: cannot be read ({cut(str(error))})") from None
-    y = None
-    if labels is not None:
-        if labels not in frame.columns:
-            hint = nearest(labels, map(str, frame.columns))
-            raise InputError(
-                f"{path}: has no column {shown(labels)}, the labels of {shown(me.party)}; {hint}"
-            )
-        y = frame.pop(labels).to_numpy()
-    elif me.label is not None and me.label in frame.columns:
-        frame = frame.drop(columns=me.label)
-    wanted = columns or me.columns
-    if wanted is not None:
-        if me.key in wanted:
-            raise InputError(f"{file}: the key {shown(me.key)} is among columns; take it out")
-        for column in wanted:
-            if column not in frame.columns:
-                raise InputError(
-                    f"{path}: party {shown(me.party)}, column {shown(column)}: is missing"
-                )
-        frame = frame[[me.key, *wanted] if me.key in frame.columns else wanted]
-    [table] = read_tables({me.party: frame}, key=me.key)
-    return table, y
-
-
-def _read_csv(stream: Any, key: str) -> Any:
-    """A CSV whose header names each column once; pandas would rename or shift the others."""
-    import pandas as pd
-
-    named = pd.read_csv(stream, header=None, nrows=1, dtype=str).iloc[0].dropna()
-    if named.duplicated().any():
-        twice = named[named.duplicated()].iloc[0]
-        raise ValueError(f"column {shown(twice)} is named twice; give each its own name")
-    stream.seek(0)
-    frame = pd.read_csv(stream, dtype={key: str})
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise ValueError("rows have more cells than there are names of columns")
-    return frame
-
-
-def _content(model: PartyModel) -> dict[str, Any]:
-    return {
-        "format": "ccmac-vfl-party",
-        "version": 1,
-        "party": model.party,
-        "columns": [str(c) for c in model.columns],
-        "coef": model.coef,
-        "offset": model.offset,
-        "classes": list(model.classes),
-    }
-
-
-def read_model(path: Path) -> PartyModel:
-    """A file that ``ccmac vfl party`` wrote."""
-    try:
-        found = msgspec.convert(loads(read_text(path, str(path), BYTES)), Stored)
-        scores = len(found.offset)
-        names = len(found.classes)
-        shape = len(found.columns), scores
-        coef = np.array(found.coef, dtype=np.float64).reshape(shape)
-        if scores == 0 or names not in (0, max(scores, 2)) or len(found.coef) != shape[0]:
-            raise ValueError
-    except FileNotFoundError:
-        raise InputError(f"{path}: not found; run ccmac vfl party first") from None
-    except InputError:
-        raise
-    except ValueError:
-        raise InputError(f"{path}: is not a model of ccmac vfl party") from None
-    offset = np.array(found.offset)
-    classes = tuple(found.classes)
-    return PartyModel(found.party, tuple(found.columns), coef, offset, classes)
-
-
-def _classes(model: PartyModel, scores: np.ndarray[Any, Any]) -> Any:
-    """The classes that the scores say, where their names are known."""
-    if not model.classes:
-        return None
-    single = scores.shape[1] == 1
-    best = (scores[:, 0] > 0).astype(int) if single else scores.argmax(axis=1)
-    return [model.classes[k] for k in best]
-
-
-def _table(names: list[str], keys: Any, scores: Any, classes: Any = None) -> str:
-    """Keys, scores and classes as CSV."""
-    k = scores.shape[1]
-    names = names + (["score"] if k == 1 else [f"score_{j}" for j in range(k)])
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names + (["class"] if classes is not None else []))
-    for row, (key, values) in enumerate(zip(keys.tolist(), scores.tolist(), strict=True)):
-        writer.writerow([key, *map(repr, values), *([classes[row]] if classes is not None else [])])
-    return text.getvalue()

@@ -91,17 +91,9 @@ def _builder(name: str, issuer: Any, key: Any, days: int) -> Any:
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     root = issuer is None
-    usage = {
-        "digital_signature": not root,
-        "key_cert_sign": root,
-        "crl_sign": root,
-        "content_commitment": False,
-        "key_encipherment": False,
-        "data_encipherment": False,
-        "key_agreement": False,
-        "encipher_only": False,
-        "decipher_only": False,
-    }
+    unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+    usage = dict.fromkeys([*unused, "encipher_only", "decipher_only"], False)
+    usage |= {"digital_signature": not root, "key_cert_sign": root, "crl_sign": root}
     above = key.public_key() if root else issuer.public_key()
     built = (
         x509.CertificateBuilder()

@@ -8,10 +8,10 @@ me.toml                         who I am, my agent's folder, my neighbors, my ce
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-import tomllib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import yaml
@@ -24,7 +24,7 @@ from ccmac.storage.agents import encode_agent, read_agent
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
 from ccmac.storage.npz import write_npz
-from ccmac.texts import DIGITS, MEGABYTE, SHOWN, WORDS, cut, read_text, shown, steers
+from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown
 
 FILE_NAME = "agent.yaml"
 ARRAYS = "agent.npz"
@@ -32,8 +32,6 @@ FORMAT = "ccmac-agent"
 VERSION = 1
 BYTES = MEGABYTE  # of settings, with a name for each of some ten thousand rows
 LARGEST = {"agents": 2000, "q": 10**8, "m": 10**8}
-# A key of many parts, a.a.a ...: tomllib takes time and memory in proportion to their square.
-PARTS = re.compile(r"""(?:\.[ \t]*+(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+){20}""")
 T = TypeVar("T")
 
 
@@ -130,15 +128,12 @@ def read_public(path: Path) -> Public:
 
 def checked_public(path: Path, public: Public) -> Public:
     """Sizes, tolerance and names that make sense."""
-    for name, value, least in (
-        ("agents", public.agents, 1),
-        ("q", public.q, 0),
-        ("m", public.m, 0),
-    ):
+    for name, least in (("agents", 1), ("q", 0), ("m", 0)):
+        value = getattr(public, name)
         if not least <= value <= LARGEST[name]:
             bounds = f"at least {least} and at most {LARGEST[name]:,}"
             raise InputError(f"{path}: {name} = {shown(value)} must be {bounds}")
-    if not 0 < public.tol < float("inf"):
+    if not 0 < public.tol < math.inf:
         raise InputError(f"{path}: tol = {public.tol} must be a positive number, such as 1e-6")
     if public.names and len({*public.names}) != public.agents:
         raise InputError(f"{path}: names: give {public.agents} different names, one for each agent")
@@ -153,7 +148,7 @@ def read_mine(path: Path) -> Mine:
 def checked_mine(path: Path, mine: Mine) -> Mine:
     """Times that make sense."""
     for name in ("patience", "wait", "every"):
-        if not 0 < getattr(mine, name) < float("inf"):
+        if not 0 < getattr(mine, name) < math.inf:
             raise InputError(f"{path}: {name} must be a positive number")
     return mine
 
@@ -200,15 +195,10 @@ def short(content: bytes) -> str:
 
 def read_toml(path: Path, kind: type[T], where: str = "") -> T:
     """A file of settings, of the types that ``kind`` has; ``where`` says what helps if it is not
-    there. No text in it holds control characters, for all are names of something.
+    there.
     """
     try:
-        text = read_text(path, str(path), BYTES)
-        if PARTS.search(text):
-            raise ValueError("a key has more than 20 parts")
-        content: Any = tomllib.loads(text)
-        _refuse_unfit(content)
-        return msgspec.convert(content, kind)
+        return msgspec.toml.decode(read_text(path, str(path), BYTES), type=kind)
     except FileNotFoundError:
         raise InputError(f"{path}: not found{where}") from None
     except InputError:
@@ -217,17 +207,3 @@ def read_toml(path: Path, kind: type[T], where: str = "") -> T:
         raise InputError(f"{path}: is nested too deeply") from None
     except ValueError as error:  # of TOML, of its numbers, of what they mean
         raise InputError(f"{path}: {cut(str(error), SHOWN + WORDS)}") from None
-
-
-def _refuse_unfit(content: Any) -> None:
-    """Refuse a key or text that holds control characters, and a whole number of more digits than
-    any file of ours may have (hexadecimal ones have no limit in TOML), wherever it stands.
-    """
-    if isinstance(content, str) and steers(content):
-        raise ValueError(f"{shown(content)} has control characters; leave them out")
-    if isinstance(content, int) and abs(content) >= 10**DIGITS:
-        raise ValueError(f"{shown(content)} is too large")
-    if isinstance(content, dict):
-        content = [*content, *content.values()]
-    for entry in content if isinstance(content, list) else ():
-        _refuse_unfit(entry)

@@ -1,0 +1,127 @@
+"""A party's files: its table (CSV or Parquet), its model (JSON), its scores (CSV)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.texts import MEGABYTE, cut, dumps, loads, nearest, open_file, read_text, shown
+from ccmac.vfl.between import PartyModel
+from ccmac.vfl.tables import PartyTable, read_tables
+
+
+class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The JSON of a model: a row of ``coef`` for each column, an entry of it for each score."""
+
+    party: str
+    columns: list[str]
+    coef: list[list[float]]
+    offset: list[float]
+    classes: list[str | int | float | bool]
+    format: Literal["ccmac-vfl-party"] = "ccmac-vfl-party"
+    version: Literal[1] = 1
+
+
+def write_model(model: PartyModel) -> str:
+    """The JSON of a model."""
+    columns = [str(c) for c in model.columns]
+    coef = model.coef.tolist()
+    stored = Stored(model.party, columns, coef, model.offset.tolist(), list(model.classes))
+    return dumps(msgspec.to_builtins(stored))
+
+
+def read_model(path: Path) -> PartyModel:
+    """A file that ``ccmac vfl party`` wrote."""
+    try:
+        found = msgspec.convert(loads(read_text(path, str(path), 16 * MEGABYTE)), Stored)
+        scores = len(found.offset)
+        coef = np.array(found.coef, dtype=np.float64).reshape(len(found.columns), scores)
+        if len(found.coef) != len(found.columns) or scores == 0:
+            raise ValueError
+        if len(found.classes) not in (0, max(scores, 2)):
+            raise ValueError
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; run ccmac vfl party first") from None
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError(f"{path}: is not a model of ccmac vfl party") from None
+    offset = np.array(found.offset)
+    return PartyModel(found.party, tuple(found.columns), coef, offset, tuple(found.classes))
+
+
+def read_table(
+    path: Path, party: str, key: str, *, label: str | None = None, columns: list[str] | None = None
+) -> tuple[PartyTable, Any]:
+    """A party's table and, where it has any, its labels in the column ``label``.
+
+    ``columns`` are those that are taken, by default all.
+    """
+    frame = _frame(path, party, key)
+    if label is not None and label not in frame.columns:
+        hint = nearest(label, map(str, frame.columns))
+        raise InputError(
+            f"{path}: has no column {shown(label)}, the labels of {shown(party)}; {hint}"
+        )
+    y = None if label is None else frame.pop(label).to_numpy()
+    for column in columns or ():
+        if column == key:
+            raise InputError(f"{path}: the key {shown(key)} is among columns; take it out")
+        if column not in frame.columns:
+            raise InputError(f"{path}: party {shown(party)}, column {shown(column)}: is missing")
+    if columns is not None:
+        frame = frame[[key, *columns] if key in frame.columns else columns]
+    [table] = read_tables({party: frame}, key=key)
+    return table, y
+
+
+def _frame(path: Path, party: str, key: str) -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputError("vfl: reading tables needs pandas; pip install 'ccmac[vfl]'") from None
+    try:
+        with open_file(path) as stream:  # an ordinary file, and nothing that pandas would fetch
+            if path.suffix == ".parquet":
+                return pd.read_parquet(stream)
+            # pandas would rename columns of one name, and shift rows that are too long.
+            named = pd.read_csv(stream, header=None, nrows=1, dtype=str).iloc[0].dropna()
+            if named.duplicated().any():
+                twice = named[named.duplicated()].iloc[0]
+                raise ValueError(f"column {shown(twice)} is named twice; give each its own name")
+            stream.seek(0)
+            frame = pd.read_csv(stream, dtype={key: str})
+            if not isinstance(frame.index, pd.RangeIndex):
+                raise ValueError("rows have more cells than there are names of columns")
+            return frame
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; it is the table of party {shown(party)}") from None
+    except ImportError:
+        raise InputError(
+            f"{path}: reading Parquet needs pyarrow; pip install 'ccmac[parquet]'"
+        ) from None
+    except (ValueError, OSError, LookupError, TypeError, NotImplementedError) as error:
+        raise InputError(f"{cut(str(path), 160)}: cannot be read ({cut(str(error))})") from None
+
+
+def write_scores(keys: Any, scores: Any, model: PartyModel | None = None) -> str:
+    """Keys, scores and, of a model that knows their names, classes: as CSV."""
+    k = scores.shape[1]
+    names = ["key", "score"] if k == 1 else ["key", *(f"score_{j}" for j in range(k))]
+    classes = []
+    if model is not None and model.classes:
+        best = (scores[:, 0] > 0).astype(int) if k == 1 else scores.argmax(axis=1)
+        classes = [model.classes[j] for j in best]
+        names.append("class")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    for row, (key, values) in enumerate(zip(keys.tolist(), scores.tolist(), strict=True)):
+        writer.writerow([key, *map(repr, values), *classes[row : row + 1]])
+    return text.getvalue()
