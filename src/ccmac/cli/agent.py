@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ccmac.cli.options import AsJson, fitted, print_json
+from ccmac.cli.options import AsJson
 from ccmac.cli.solution import try_out, write
-from ccmac.cli.solve import exit_code
+from ccmac.cli.solve import exit_code, report
 from ccmac.errors import InputError
 from ccmac.methods.registry import parse
 from ccmac.network import Network, as_network
@@ -105,7 +105,7 @@ def show(
         links.start()
         result = _solve(asked, problem, method, links)
         write(out, result, public.agents, _record(asked))
-    _report(asked, result, out, as_json)
+    report(result, _record(asked), out, as_json, "start all owners again to continue")
     raise typer.Exit(exit_code(result))
 
 
@@ -139,16 +139,6 @@ def _record(asked: Owner) -> dict[str, Any]:
         "size": {"n": public.agents, "q": public.q, "m": public.m},
         "public": public.digest(),
     }
-
-
-def _report(asked: Owner, result: Result, out: Path, as_json: bool) -> None:
-    if as_json:
-        print_json({**_record(asked), **result.as_dict()})
-    else:
-        typer.echo(fitted(str(result)))
-    typer.echo(f"\nwritten to {out}", err=as_json)
-    if result.status == "interrupted":
-        typer.echo("interrupted; start all owners again to continue", err=True)
 
 
 def keys(

@@ -121,11 +121,9 @@ def _print(found: Complexity, network: Network, result: Result | None) -> None:
 
 def _comparison(found: Complexity) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("method", "model", "convexity"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("gradients", "affine", "rounds"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("")
+    for heading in ("method", "model", "convexity", "gradients", "affine", "rounds", ""):
+        right = heading in ("gradients", "affine", "rounds")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "")
     for row in found.comparison:
         cells = [_number(v) for v in (row.gradients, row.affine, row.rounds)]
         style = "bold" if row.model == OWN else None
@@ -134,23 +132,19 @@ def _comparison(found: Complexity) -> Table:
 
 
 def _primitive(found: Complexity, result: Result | None) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("unit")
+    table = Table("unit", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("order", justify="right")
     if result is not None:
-        plan = result.plan
-        name = "" if plan is None else f" by {plan.method}, {plan.realization}"
+        name = "" if result.plan is None else f" by {result.plan.method}, {result.plan.realization}"
         table.add_column(f"measured{name}", justify="right")
+        table.caption = f"{result.status} after {result.iterations} iterations; solve phase only"
+        table.caption_justify = "left"
     for unit in MEASURED:
         order = found.primitive.get(unit)
         counted = None if result is None else _counted(result, unit)
-        if not order and not counted:
-            continue
-        cells = [_number(order)] + ([] if result is None else [f"{counted:,}"])
-        table.add_row(unit, *cells)
-    if result is not None:
-        table.caption = f"{result.status} after {result.iterations} iterations; solve phase only"
-        table.caption_justify = "left"
+        if order or counted:
+            measured = [] if counted is None else [f"{counted:,}"]
+            table.add_row(unit, _number(order), *measured)
     return table
 
 

@@ -90,25 +90,21 @@ def _print(case: Dispatch, result: Any, facts: dict[str, Any]) -> None:
     console = wide_console()
     grid = case.grid
     rounds = facts["rounds"]
-    console.print(
+    spent = ", ".join(f"{phase} {count}" for phase, count in rounds.items())
+    lines = [
         f"{grid.name}: {grid.buses} buses, {len(grid.p_max)} units, {grid.lines} lines; "
         f"{case.problem.n} agents, {case.problem.m} coupled rows",
-        highlight=False,
-    )
-    told = ", ".join(f"{phase} {count}" for phase, count in rounds.items())
-    console.print(
         f"{result.status} after {result.iterations} iterations and {sum(rounds.values())} rounds "
-        f"({told})",
-        highlight=False,
-    )
+        f"({spent})",
+    ]
     if "cost" not in facts:
-        console.print(result.message, markup=False, highlight=False)
+        console.print("\n".join([*lines, result.message]), highlight=False)
         return
-    console.print(
+    lines.append(
         f"cost {facts['cost']:,.2f}; balances met to {facts['imbalance']:.1e}, limits to "
-        f"{facts['overload']:.1e} (per unit)",
-        highlight=False,
+        f"{facts['overload']:.1e} (per unit)\n"
     )
+    console.print("\n".join(lines), highlight=False)
     t = int(np.argmax(case.model.ask.load))
     _units(console, case, result, t)
     _lines(console, case, result, t)
@@ -123,7 +119,6 @@ def _units(console: Any, case: Dispatch, result: Any, t: int) -> None:
         bus = int(grid.unit_bus[k])
         top = grid.base * grid.p_max[k]
         table.add_row(str(grid.bus[bus]), f"{p[k]:.1f}", f"{top:.1f}", f"{price[bus]:.3f}")
-    console.print()
     console.print(table)
     console.print(f"prices from {price.min():.3f} to {price.max():.3f}", highlight=False)
 
@@ -132,13 +127,10 @@ def _lines(console: Any, case: Dispatch, result: Any, t: int) -> None:
     flow = case.flows(result)[t]
     rating = case.grid.base * case.grid.rating
     full = np.flatnonzero(np.abs(flow) >= 0.999 * rating)
-    if not full.size:
-        console.print("no line is full", highlight=False)
-        return
     table = Table("full line", "MW", "rating", box=None, pad_edge=False)
     for k in full[np.argsort(-rating[full])][:SHOWN]:
         table.add_row(case.grid.line_name(int(k)), f"{flow[k]:.1f}", f"{rating[k]:.1f}")
     console.print()
-    console.print(table)
+    console.print(table if full.size else "no line is full", highlight=False)
     if full.size > SHOWN:
         console.print(f"and {full.size - SHOWN} more", highlight=False)

@@ -90,13 +90,6 @@ class Running:
         if self.max_seconds is not None and not self.max_seconds >= 0:
             raise InputError(f"--max-seconds {self.max_seconds}: give a number of seconds")
 
-    @property
-    def stored(self) -> dict[str, Any] | None:
-        """The checkpoint as ``solve`` takes it."""
-        if self.checkpoint is None:
-            return None
-        return {"path": str(self.checkpoint), "every": self.every or 50}
-
 
 @dataclass(frozen=True)
 class Call:
@@ -104,29 +97,37 @@ class Call:
 
     directory: Path
     terms: Conditions
-    method: Method
     running: Running
-    as_json: bool
+    method: Method
 
-    @property
     def options(self) -> dict[str, Any]:
-        """What ``solve`` is given on any runtime, prices still as text."""
+        """What ``solve`` is given on any runtime, costs still as text."""
         running = self.running
-        terms = self.terms
+        stored = None
+        if running.checkpoint is not None:
+            stored = {"path": str(running.checkpoint), "every": running.every or 50}
         return {
             "method": self.method,
-            "tol": terms.tol,
+            "tol": self.terms.tol,
             "max_iterations": running.max_iterations,
             "max_seconds": running.max_seconds,
-            "costs": terms.costs,
-            "checkpoint": running.stored,
+            "costs": self.terms.costs,
+            "checkpoint": stored,
             "seed": running.seed,
-            "averaging": terms.averaging,
+            "averaging": self.terms.averaging,
         }
 
-    def settings(self) -> dict[str, Any]:
-        """What was asked for, for the record."""
-        return {"network": self.terms.network, **self.options, "method": repr(self.method)}
+    def record(self, problem: Problem) -> dict[str, Any]:
+        """What was asked for, for the summary."""
+        asked = {"network": self.terms.network, **self.options(), "method": repr(self.method)}
+        size = {"n": problem.n, "q": problem.q, "m": problem.m}
+        return {"problem": str(self.directory), "size": size, "asked": asked}
+
+    def place(self, result: Result) -> Path | None:
+        """Where the result goes; an interruption never loses the work."""
+        out = self.running.out
+        lost = result.status == "interrupted" and self.running.checkpoint is None
+        return INTERRUPTED if out is None and lost else out
 
 
 @grouped
@@ -143,97 +144,85 @@ def show(
     Ctrl-C stops after the current iteration and keeps the iterate: continue with --checkpoint, or
     from --out with --warm-start.
     """
-    request = Call(problem_dir, terms, chosen.method(), running, as_json)
+    call = Call(problem_dir, terms, running, chosen.method())
     if running.runtime == "mpi":
-        code = _on_ranks(request)
-    elif running.runtime == "inprocess":
-        _refuse_copies(running.audit)
-        code = _in_process(request)
-    else:
+        raise typer.Exit(_on_ranks(call, as_json))
+    if running.runtime != "inprocess":
         raise InputError(f"--runtime {shown(running.runtime)}: is unknown; take inprocess or mpi")
-    raise typer.Exit(code)
-
-
-def _in_process(request: Call) -> int:
-    problem = Problem.load(request.directory)
-    try_out(request.running.out)
-    result = _solve(request, problem, None, range(problem.n))
-    out = _place(request, result)
+    if running.audit:
+        raise InputError("--audit: counts messages between processes; add --runtime mpi")
+    if (count := processes_started()) > 1:
+        raise InputError(
+            f"solve: was started as {count} processes, each of which would solve all of it; "
+            "add --runtime mpi"
+        )
+    problem = Problem.load(problem_dir)
+    try_out(running.out)
+    result = _solve(call, problem, None, range(problem.n))
+    out = call.place(result)
     if out is not None:
-        write(out, result, problem.n, _record(request, problem))
-    return _report(request, problem, result, out)
+        write(out, result, problem.n, call.record(problem))
+    report(result, call.record(problem), out, as_json)
+    raise typer.Exit(exit_code(result))
 
 
-def _place(request: Call, result: Result) -> Path | None:
-    """Where the result goes; an interruption never loses the work."""
-    out = request.running.out
-    lost = result.status == "interrupted" and request.running.checkpoint is None
-    return INTERRUPTED if out is None and lost else out
-
-
-def _on_ranks(request: Call) -> int:
+def _on_ranks(call: Call, as_json: bool) -> int:
     """The same under MPI: every rank opens its own agents' files; rank 0 prints."""
     from ccmac.runtime.audit import table  # (optional dependency)
     from ccmac.runtime.mpi import Mpi, guard
 
-    running = request.running
-    terms = request.terms
+    running = call.running
+    terms = call.terms
     with guard():
-        manifest = read_manifest(request.directory)
+        manifest = read_manifest(call.directory)
         network = as_network(terms.network, manifest.n)
         scheme = by_name(network, terms.averaging, parse_costs(terms.costs))
         runtime = Mpi(
             network, averaging=scheme, audit=running.audit, max_seconds=running.max_seconds
         )
         with runtime.guard():
-            token = {"manifest": repr(manifest), **request.settings(), "gather": running.gather}
-            problem = Problem.load(request.directory, agents=runtime.owned)
-            runtime.check_consistent(dumps(token))  # all have loaded before anybody writes
+            problem = Problem.load(call.directory, agents=runtime.owned)
+            record = call.record(problem)
+            # All have loaded before anybody writes.
+            runtime.check_consistent(dumps([repr(manifest), record, running.gather]))
             if runtime.is_root:
                 try_out(running.out)
-            result = _solve(request, problem, runtime, runtime.owned)
-            out = _place(request, result)
+            result = _solve(call, problem, runtime, runtime.owned)
+            out = call.place(result)
             if out is not None:
-                write_ranks(out, result, runtime, running.gather, _record(request, problem))
+                write_ranks(out, result, runtime, running.gather, record)
             sent = runtime.audit_report()
             if runtime.is_root:
-                _report(request, problem, result, out)
+                report(result, record, out, as_json)
                 if sent is not None:
-                    typer.echo("\n" + table(sent), err=request.as_json)
+                    typer.echo("\n" + table(sent), err=as_json)
     return exit_code(result)
 
 
-def _solve(request: Call, problem: Problem, runtime: Runtime | None, owned: range) -> Result:
-    network = as_network(request.terms.network, problem.n)
-    start = request.running.warm_start
+def _solve(call: Call, problem: Problem, runtime: Runtime | None, owned: range) -> Result:
+    network = as_network(call.terms.network, problem.n)
+    start = call.running.warm_start
     warm = None if start is None else read_solution(start, owned, problem)
-    options = request.options | {"costs": parse_costs(request.terms.costs)}
+    options = call.options() | {"costs": parse_costs(call.terms.costs)}
     if runtime is None:
         scheme = by_name(network, options["averaging"], options["costs"])
-        runtime = InProcess(network, fused=request.running.fused, averaging=scheme)
+        runtime = InProcess(network, fused=call.running.fused, averaging=scheme)
     return solve(problem, network, runtime=runtime, warm_start=warm, **options)
 
 
-def _record(request: Call, problem: Problem) -> dict[str, Any]:
-    return {
-        "problem": str(request.directory),
-        "size": {"n": problem.n, "q": problem.q, "m": problem.m},
-        "asked": request.settings(),
-    }
-
-
-def _report(request: Call, problem: Problem, result: Result, out: Path | None) -> int:
-    """Print the result; the exit code says how it ended."""
-    if request.as_json:
-        print_json({**_record(request, problem), **result.as_dict()})
+def report(
+    result: Result, record: dict[str, Any], out: Path | None, as_json: bool, again: str = ""
+) -> None:
+    """Print the result, where it is and, where it was interrupted, how to go on (``again``)."""
+    if as_json:
+        print_json({**record, **result.as_dict()})
     else:
         typer.echo(fitted(str(result)))
     if out is not None:
-        typer.echo(f"\nwritten to {out}", err=request.as_json)
+        typer.echo(f"\nwritten to {out}", err=as_json)
     if result.status == "interrupted":
-        how = f"--warm-start {out}" if out is not None else "the same --checkpoint"
-        typer.echo(f"interrupted; continue with {how}", err=True)
-    return exit_code(result)
+        how = f"continue with --warm-start {out}" if out else "continue with the same --checkpoint"
+        typer.echo(f"interrupted; {again or how}", err=True)
 
 
 def exit_code(result: Result) -> int:
@@ -241,15 +230,3 @@ def exit_code(result: Result) -> int:
     if result.status == "interrupted" and terminated():
         return TERMINATED
     return EXIT_CODES.get(result.status, 1)
-
-
-def _refuse_copies(audit: bool) -> None:
-    """Under mpiexec or srun without --runtime mpi every process would do the same work."""
-    if audit:
-        raise InputError("--audit: counts messages between processes; add --runtime mpi")
-    count = processes_started()
-    if count > 1:
-        raise InputError(
-            f"solve: was started as {count} processes, each of which would solve all of it; "
-            "add --runtime mpi"
-        )
