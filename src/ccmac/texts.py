@@ -41,7 +41,7 @@ __all__ = [
     "steers",
 ]
 WORDS = 30
-"""Characters of their own that parsers put beside a key or value that they complain about."""
+"""Characters of their own that parsers add to a key or value that they complain about."""
 DIGITS = 40
 """Most digits of a whole number: far beyond any count or seed, far below what is slow to read."""
 MEGABYTE = 1 << 20

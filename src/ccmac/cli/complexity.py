@@ -1,4 +1,4 @@
-"""``ccmac complexity``: the theory's orders for this problem, beside measured counts."""
+"""``ccmac complexity``: the theory's orders for this problem, next to measured counts."""
 
 from __future__ import annotations
 

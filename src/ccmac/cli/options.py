@@ -72,7 +72,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Conditions:
-    """The options that say where, how exactly and at which prices."""
+    """The options that say where, how exactly and at which costs."""
 
     network: Annotated[str, typer.Option("--network", metavar="SPEC", help=HELP)] = "complete"
     tol: Annotated[
@@ -124,20 +124,20 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def parse_costs(text: str | None) -> Costs | None:
-    """``gradient=1,product=0,round=5``; what is not named keeps its default price."""
+    """``gradient=1,product=0,round=5``; what is not named keeps its default cost."""
     if text is None:
         return None
-    prices: dict[str, float] = {}
+    given: dict[str, float] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
         name = name.strip()
         try:
-            prices[name] = float(value)
+            given[name] = float(value)
         except ValueError:
             raise InputError(f"costs: {shown(part)} is not NAME=NUMBER, such as round=5") from None
         if name not in KNOWN_PRICES:
             raise InputError(f"costs: {shown(name)} is unknown; {nearest(name, KNOWN_PRICES)}")
-    return Costs(**prices)
+    return Costs(**given)
 
 
 # -- output ----------------------------------------------------------------------------------------

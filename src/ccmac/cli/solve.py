@@ -226,7 +226,7 @@ def report(
 
 
 def exit_code(result: Result) -> int:
-    """What the shell is told."""
+    """The exit code that says how the run ended."""
     if result.status == "interrupted" and terminated():
         return TERMINATED
     return EXIT_CODES.get(result.status, 1)

@@ -44,7 +44,7 @@ def of_all(asked: Asked) -> dict[str, str]:
     request = asked.request
     runtime = work.runtime
     method = asked.method
-    prices = getattr(asked.warm, "multipliers", None)
+    multipliers = getattr(asked.warm, "multipliers", None)
     of_agents = hasattr(asked.reference, "x")
     certified = getattr(method, "schedule", None) == "certified"
     found = {
@@ -57,7 +57,7 @@ def of_all(asked: Asked) -> dict[str, str]:
         "an option of the method": repr(method),
         "the seed": request.seed,
         "the costs": repr(request.costs),
-        "the starting point": [request.z0, getattr(prices, "coupled", None)],
+        "the starting point": [request.z0, getattr(multipliers, "coupled", None)],
         "the reference": [request.reference, asked.reference.z if of_agents else asked.reference],
         "the tolerance of a certified schedule": request.tol if certified else None,
     }
@@ -69,7 +69,7 @@ def of_agents(asked: Asked) -> list[NDArray[np.uint8]]:
     request = asked.request
     problem = asked.work.problem
     at_reference, at_warm = asked.places
-    prices = getattr(asked.warm, "multipliers", None)
+    multipliers = getattr(asked.warm, "multipliers", None)
     found = []
     start = 0
     for k, (i, agent) in enumerate(problem.agents.items()):
@@ -79,7 +79,7 @@ def of_agents(asked: Asked) -> list[NDArray[np.uint8]]:
         if at_reference is not None:
             known.append(asked.reference.x[at_reference[k]])
         if at_warm is not None:
-            rows = [getattr(prices, name, ()) for name in ("local", "shared", "consensus")]
+            rows = [getattr(multipliers, name, ()) for name in ("local", "shared", "consensus")]
             known += [row[at_warm[k]] if at_warm[k] < len(row) else None for row in rows]
         found.append(np.frombuffer(_digest(known), dtype=np.uint8))
         start += d

@@ -32,7 +32,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bo
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
-    """Yield an empty file beside ``path``; it takes the name ``path`` when the block succeeds.
+    """Yield an empty file next to ``path``; it takes the name ``path`` when the block succeeds.
 
     The temporary name keeps the suffix, by which writers such as ``numpy.savez`` choose their
     format. If the block raises, ``path`` is untouched.
@@ -57,7 +57,7 @@ def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Itera
 
 
 def try_file(path: Path) -> None:
-    """Write beside ``path`` and take it away again: fails where a result would, before the work."""
+    """Write next to ``path`` and take it away again: fails where a result would, before the work."""
     with fresh(path.parent, keep=False), suppress(_Tried), atomic_path(path):
         raise _Tried
 

@@ -162,15 +162,15 @@ def neighbors_of(
     """
     if not 0 <= mine.agent < public.agents:
         raise InputError(f"{path}: agent = {mine.agent} is none of 0..{public.agents - 1}")
-    told = {str(i): int(i) for i in network.neighbors(mine.agent)}
-    strays = [name for name in mine.neighbors if name not in told]
+    near = {str(i): int(i) for i in network.neighbors(mine.agent)}
+    strays = [name for name in mine.neighbors if name not in near]
     if strays:
         raise InputError(
             f"{path}: neighbors: {shown(strays[0])} is no neighbor of agent {mine.agent} in "
-            f"{network.name}; those are {', '.join(told)}"
+            f"{network.name}; those are {', '.join(near)}"
         )
     found: dict[int, tuple[str, tuple[str, int] | None]] = {}
-    for name, i in told.items():
+    for name, i in near.items():
         if i < mine.agent and name not in mine.neighbors:
             raise InputError(f"{path}: neighbors: the address of agent {i} is missing")
         where = address(path, mine.neighbors[name]) if i < mine.agent else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +135,11 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
         problem.with_vertical(_read_vertical(manifest.vertical))
     for i, entry in listed.items():
         found = (problem.d[i], problem.p[i], problem.r[i])
-        told = (entry.d, entry.p, entry.r)
-        if found != told:
+        listed_sizes = (entry.d, entry.p, entry.r)
+        if found != listed_sizes:
             raise InputError(
                 f"agent {i}, file {entry.file}: has (d, p, r) = {found} but problem.yaml says "
-                f"{told}; the two do not belong together"
+                f"{listed_sizes}; the two do not belong together"
             )
     return problem
 
@@ -168,39 +169,28 @@ def _read_common(manifest: Manifest) -> dict[str, Any]:
 def _vertical(problem: Problem) -> VerticalEntry | None:
     if not isinstance(problem, VflProblem):
         return None
-    v = problem.vertical
-    return VerticalEntry(
-        v.prediction_scale,
-        v.shares.tolist(),
-        [part.tolist() for part in v.partition],
-        list(v.parties),
-        [_label(name) for name in v.columns],
-        None if v.mean is None else v.mean.tolist(),
-        None if v.scale is None else v.scale.tolist(),
-        v.target,
-        v.outputs,
-        [_label(name) for name in v.classes],
-    )
+    found = {f.name: _plain(getattr(problem.vertical, f.name)) for f in fields(Vertical)}
+    return VerticalEntry(alpha=found.pop("shares"), **found)
 
 
-def _label(name: object) -> Label:
-    """Names of columns and classes as YAML knows them."""
-    return name if isinstance(name, Label) else str(name)
+def _plain(value: Any) -> Any:
+    """Arrays and tuples as lists; names of columns and classes as YAML knows them."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, Label) else str(value)
 
 
-def _read_vertical(v: VerticalEntry) -> Vertical:
-    return Vertical(
-        tuple(np.array(part, dtype=np.int64) for part in v.partition),
-        np.array(v.alpha),
-        v.prediction_scale,
-        tuple(v.parties),
-        tuple(v.columns),
-        None if v.mean is None else np.array(v.mean),
-        None if v.scale is None else np.array(v.scale),
-        v.target,
-        v.outputs,
-        tuple(v.classes),
-    )
+def _read_vertical(entry: VerticalEntry) -> Vertical:
+    found: dict[str, Any] = msgspec.structs.asdict(entry)
+    found["partition"] = tuple(np.array(part, dtype=np.int64) for part in entry.partition)
+    found["shares"] = np.array(found.pop("alpha"))
+    for name in ("parties", "columns", "classes"):
+        found[name] = tuple(found[name])
+    for name in ("mean", "scale"):
+        found[name] = None if found[name] is None else np.array(found[name])
+    return Vertical(**found)
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -257,5 +247,6 @@ def _check_content(path: Path, manifest: Manifest) -> None:
     for i, entry in enumerate(manifest.agents):
         # A plain name: a manifest cannot point outside its own directory.
         if not re.fullmatch(r"\w[\w.-]*", entry.file):
-            told = shown(entry.file)
-            raise InputError(f"{path}: agent {i}: file {told} must be a plain file name")
+            raise InputError(
+                f"{path}: agent {i}: file {shown(entry.file)} must be a plain file name"
+            )
