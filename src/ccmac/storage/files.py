@@ -57,7 +57,7 @@ def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Itera
 
 
 def try_file(path: Path) -> None:
-    """Write next to ``path`` and take it away again: fails where a result would, before the work."""
+    """Write there and take it away again: fails where a result would, before the work."""
     with fresh(path.parent, keep=False), suppress(_Tried), atomic_path(path):
         raise _Tried
 
