@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 SHOWN = 80
 """Most characters of a value that a message repeats."""
-# What a message repeats of what somebody sent to do harm, and how much of it is left.
-LONG = ((r"[^\s/]{100,}", SHOWN), (r"\S{200,}", 2 * SHOWN), (r".{500,}", 500))
 
 
 def cut(text: str, limit: int = SHOWN) -> str:
@@ -27,11 +23,8 @@ def visible(text: str) -> str:
 
 def short(message: str) -> str:
     """One line in which nothing long is repeated and every character can be seen."""
-    line = visible(" ".join(message.split()))
-    for long, limit in LONG if len(line) >= 100 else ():
-        parts = enumerate(re.split(f"({long})", line))  # every second one is long
-        line = "".join(cut(part, limit) if k % 2 else part for k, part in parts)
-    return line
+    words = visible(" ".join(message.split())).split(" ")
+    return cut(" ".join(cut(word, 2 * SHOWN) for word in words), 500)
 
 
 class CcmacError(Exception):
