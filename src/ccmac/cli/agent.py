@@ -1,4 +1,4 @@
-"""``ccmac agent``: one owner's part of a run; ``ccmac keys``: certificates for a trial.
+"""``ccmac agent``: one owner's part of a run.
 
 Nobody needs the whole problem, and nobody talks to others than its neighbors.
 """
@@ -14,7 +14,6 @@ import typer
 from ccmac.cli.options import AsJson
 from ccmac.cli.solution import try_out, write
 from ccmac.cli.solve import exit_code, report
-from ccmac.errors import InputError
 from ccmac.methods.registry import parse
 from ccmac.network import Network, as_network
 from ccmac.problem import Agent, Problem
@@ -22,14 +21,12 @@ from ccmac.results import Result
 from ccmac.runtime.averaging import Averaging, by_name
 from ccmac.runtime.links import Credentials, Links
 from ccmac.storage import owner
-from ccmac.storage.keys import DAYS, make_keys
 
 EPILOG = (
     "Example: `ccmac agent me.toml`, at every owner, in any order\n\n"
     "Exit codes: 0 solved, 1 tolerance not reached or an owner gone, 2 bad input, 3 infeasible, "
     "130 interrupted, 143 terminated."
 )
-KEYS_EPILOG = "Example: `ccmac keys keys --agents 4`"
 
 
 @dataclass(frozen=True)
@@ -139,28 +136,3 @@ def _record(asked: Owner) -> dict[str, Any]:
         "size": {"n": public.agents, "q": public.q, "m": public.m},
         "public": public.digest(),
     }
-
-
-def keys(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are written.")],
-    *,
-    agents: Annotated[
-        int, typer.Option("--agents", min=0, max=owner.LARGEST["agents"], help="How many agents.")
-    ] = 0,
-    name: Annotated[
-        list[str] | None, typer.Option("--name", help="A certificate for this name; repeatable.")
-    ] = None,
-    days: Annotated[
-        int, typer.Option("--days", min=1, max=36500, help="How long they are good.")
-    ] = DAYS,
-) -> None:
-    """Make a small authority and certificates, for a trial.
-
-    Whoever has authority.key can admit anybody: keep it, and give every owner its own .crt and .key
-    and authority.crt.
-    """
-    names = [*(f"agent-{i}" for i in range(agents)), *(name or [])]
-    if not names:
-        raise InputError("keys: for whom? give --agents N, or --name NAME")
-    for path in make_keys(directory, names, days):
-        typer.echo(str(path))

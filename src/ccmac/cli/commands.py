@@ -16,16 +16,16 @@ EPILOG = (
 )
 # Module, function or group of commands, and the constant that holds its epilog.
 PLACES: dict[str, tuple[str, str, str | None]] = {
-    "demo": ("lab", "show_demo", "DEMO_EPILOG"),
+    "demo": ("demo", "show", "EPILOG"),
     "geometry": ("geometry", "show", "EPILOG"),
     "complexity": ("complexity", "show", "EPILOG"),
     "plan": ("plan", "show", "EPILOG"),
     "solve": ("solve", "show", "EPILOG"),
     "power": ("power", "show", "EPILOG"),
     "agent": ("agent", "show", "EPILOG"),
-    "keys": ("agent", "keys", "KEYS_EPILOG"),
-    "report": ("lab", "show_report", None),
-    "optimality": ("lab", "show_optimality", None),
+    "keys": ("keys", "show", "EPILOG"),
+    "report": ("report", "show", None),
+    "optimality": ("optimality", "show", None),
     "data": ("data", "app", None),
     "suite": ("suite", "app", None),
     "vfl": ("vfl", "app", None),
