@@ -160,7 +160,7 @@ class Store:
                     pieces = _split(arrays[f"agents/{name}"], arrays[f"shapes/{name}"])
                     rows.setdefault(name, {}).update(zip(agents, pieces, strict=True))
                 shared = {key[7:]: arrays[key] for key in arrays if key.startswith("shared/")}
-            except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
                 raise InputError(
                     f"checkpoint {self.folder} is damaged: {file.name}: {cut(str(error))}; start "
                     "afresh in another directory (nothing was changed)"
