@@ -11,6 +11,7 @@ import ccmac
 from ccmac.errors import InputError
 from ccmac.methods import CrossContinuation
 from ccmac.objectives import LeastSquares
+from ccmac.paper.data import load
 from methods.convex_problems import case
 from methods.dense_system import Toy
 
@@ -186,3 +187,16 @@ def test_without_shared_variables_the_schedule_takes_the_radius_as_it_is() -> No
     ]
     assert [result.status for result in found] == ["optimal", "optimal"]
     assert [result.ledger["gradients"] for result in found] == [11, 11]
+
+
+def test_a_smaller_tolerance_takes_more_of_the_same_run() -> None:
+    """Logistic regression without regularization: the plan does not change with tol."""
+    found = load("a1a-like")
+    problem = ccmac.vfl.problem(found.X, found.y, 4, loss="logistic", regularization=0.0)
+    results = [
+        ccmac.solve(problem, "ring", CrossContinuation(), tol) for tol in (1e-1, 3e-2, 1e-2, 3e-3)
+    ]
+    assert {r.status for r in results} == {"optimal"}
+    gradients = [r.ledger["gradients"] for r in results]
+    assert gradients == sorted(gradients)
+    assert len({r.plan.settings["scale"] for r in results if r.plan is not None}) == 1
