@@ -1,4 +1,4 @@
-# make demo | test | test-docs | lint | pins | adversarial | fuzz | interior | soak | bench | docs | clean      needs only python3 (3.11+) and make
+# make demo | test | test-docs | lint | pins | adversarial | fuzz | interior | soak | bench | reproduce | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-docs lint pins adversarial fuzz interior bench docs clean lock soak test-floor test-floor-short
+.PHONY: demo test test-docs lint pins adversarial fuzz interior bench reproduce docs clean lock soak test-floor test-floor-short
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -91,6 +91,12 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/solve_floor.py
 	$(BIN)/python benchmarks/joint_ratio.py
 	$(BIN)/python benchmarks/exchange.py
+
+# All 302 runs of the paper in both profiles (half an hour), docs/reproduction.md and its figures.
+reproduce: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/reproduction.py run out/reproduction --profile paper --jobs $(WORKERS) --resume
+	$(BIN)/python benchmarks/reproduction.py run out/reproduction --profile practical --jobs $(WORKERS) --resume
+	$(BIN)/python benchmarks/reproduction.py page out/reproduction --write
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m mkdocs build --strict

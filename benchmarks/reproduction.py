@@ -1,11 +1,10 @@
-"""Run every suite of the reproduction and write its tables into docs/reproduction.md.
+"""Run every suite of the reproduction and write docs/reproduction.md with its figures.
 
     python benchmarks/reproduction.py run OUT --profile practical --jobs 2 [--resume]
-    python benchmarks/reproduction.py tables OUT --write docs/reproduction.md
+    python benchmarks/reproduction.py page OUT --write
 
 ``run`` puts each suite in OUT/<suite>-<profile> and its wall-clock seconds in OUT/times.json;
-``tables`` is a pure function of OUT and of paper_reports.yaml: it replaces what stands between
-``<!-- table: NAME -->`` and ``<!-- end -->``. A suite that has not been run leaves its place alone.
+``page`` is a pure function of OUT, of reproduction_page.md (the prose) and of paper_reports.yaml.
 """
 
 from __future__ import annotations
@@ -18,9 +17,12 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import yaml
 
 from ccmac.paper.experiments.analysis import (
@@ -31,8 +33,11 @@ from ccmac.paper.experiments.analysis import (
     rows,
     two_factor_fit,
 )
+from ccmac.paper.experiments.figures import figures
 from ccmac.paper.experiments.records import Record, read_records, read_suite
+from ccmac.paper.experiments.runs import SuiteRun
 
+mpl.use("Agg")
 PROFILES = ("paper", "practical")
 COUNTED = ("scaling", "robustness", "comparison", "a8a")  # the 302 runs
 SUITES = {
@@ -41,6 +46,20 @@ SUITES = {
 }
 PAPER = yaml.safe_load(Path(__file__).with_name("paper_reports.yaml").read_text(encoding="utf-8"))
 CHIS = (1, 1.25, 1.5, 2, 3, 5, 8)
+TEMPLATE = Path(__file__).with_name("reproduction_page.md")
+PAGE = Path(__file__).parents[1] / "docs" / "reproduction.md"
+TEN = (  # suite, profile, data, chi, method: partition 0 on the ring
+    ("robustness", "paper", "mushrooms", None, "cross-apapc"),
+    ("comparison", "paper", "mushrooms", None, "cross-apapc"),
+    ("comparison", "paper", "mushrooms", None, "joint-apapc"),
+    ("comparison", "paper", "mushrooms", None, "condat-vu"),
+    ("comparison", "practical", "mushrooms", None, "cross-apapc"),
+    ("scaling", "paper", "a9a", 1.5, "cross-apapc"),
+    ("scaling", "practical", "a9a", 3, "cross-apapc"),
+    ("ablation", "paper", "mushrooms", 3, "separate 4"),
+    ("ablation", "practical", "mushrooms", 3, "planned"),
+    ("convex-sweep", "practical", "a1a", 2, "cross-continuation 0.1"),
+)
 
 
 # -- running ---------------------------------------------------------------------------------------
@@ -117,15 +136,15 @@ def slopes(out: Path) -> str:
         ["", "paper reports", "paper profile", "tight interval", "practical"],
         [
             line("runs that reach 1e-6", "reached", lambda c: f"{reached(c)}/{len(c)}"),
-            line("alpha_aff, chi >= 1.5", "alpha_aff", lambda c: told(affine_fit(c))),
-            line("alpha_comm", "alpha_comm", lambda c: told(communication_fit(c))),
+            line("alpha_aff, chi >= 1.5", "alpha_aff", lambda c: interval(affine_fit(c))),
+            line("alpha_comm", "alpha_comm", lambda c: interval(communication_fit(c))),
             line("two factors: chi", "chi", both(0)),
             line("two factors: sqrt(kappa_W)", "kappa", both(1)),
         ],
     )
 
 
-def told(fit: object) -> str:
+def interval(fit: object) -> str:
     """An exponent with its block interval."""
     return "–" if fit is None else str(fit.text())  # type: ignore[attr-defined]
 
@@ -167,7 +186,7 @@ def robustness(out: Path) -> str:
     """Every row of the paper's table, then ours."""
     ours = {p: {plain(r): r for r in rows(records(out, "robustness", p))} for p in PROFILES}
     body = []
-    for key, (gradients, affine, raw, told_rounds, error) in PAPER["robustness"].items():
+    for key, (gradients, affine, raw, modelled, error) in PAPER["robustness"].items():
         data, agents = key.split()
         body.append(
             [
@@ -178,7 +197,7 @@ def robustness(out: Path) -> str:
                 gradients,
                 affine,
                 raw,
-                f"{told_rounds} modelled",
+                f"{modelled} modelled",
                 error,
             ]
         )
@@ -317,14 +336,59 @@ def source(out: Path) -> str:
     for folder in sorted(out.iterdir()):
         if (folder / "suite.json").exists():
             for record in read_records(folder, read_suite(folder)):
-                told_by = record.summary["provenance"]
-                key = f"ccmac {told_by['ccmac']}, source {told_by.get('source', 'unknown')}"
+                provenance = record.summary["provenance"]
+                key = f"ccmac {provenance['ccmac']}, source {provenance.get('source', 'unknown')}"
                 made.setdefault(key, set()).add(folder.name)
     return "\n".join(f"- {key}: {', '.join(sorted(names))}" for key, names in made.items())
 
 
+def counted(out: Path) -> str:
+    """How many of the 302 runs reached their target, by suite and profile."""
+    body = []
+    totals = dict.fromkeys(PROFILES, 0)
+    for suite in COUNTED:
+        cells = []
+        for profile in PROFILES:
+            found = records(out, suite, profile)
+            totals[profile] += reached(found)
+            cells.append(f"{reached(found)}/{len(found)}")
+        body.append([suite, *cells])
+    body.append(["**all**", *(f"{totals[p]}/302" for p in PROFILES)])
+    return markdown(["RelErr <= 1e-6", *(f"{p} profile" for p in PROFILES)], body)
+
+
+def wanted(found: Sequence[Record] | Sequence[SuiteRun], entry: tuple[Any, ...]) -> Any:
+    """The record, or run, that a line of ``TEN`` names."""
+    _, _, data, chi, label = entry
+    for one in found:
+        run = one.run if isinstance(one, Record) else one
+        alpha = run.alpha["cross_factor"] if isinstance(run.alpha, dict) else None
+        place = (run.network["family"], run.partition_seed, run.agents < 16)
+        if (run.data, alpha, run.label) == (data, chi, label) and place == ("ring", 0, True):
+            return one
+    raise SystemExit(f"no run of {entry}")
+
+
+def ten_row(entry: tuple[Any, ...], record: Record) -> list[str]:
+    """One line of the ten records."""
+    units = ("gradients", "affine", "raw")
+    counts = [number(record.count(unit)) for unit in units]
+    chi = "" if entry[3] is None else f"{entry[3]:g}"
+    kind = "modelled" if record.modelled else "executed"
+    return [*entry[:3], chi, entry[4], *counts, f"{number(record.rounds)} {kind}"]
+
+
+def ten(out: Path) -> str:
+    """Ten records by name."""
+    body = [ten_row(entry, wanted(records(out, *entry[:2]), entry)) for entry in TEN]
+    head = ["suite", "profile", "data", "chi", "method", "gradients", "norm. affine", "raw"]
+    return markdown([*head, "rounds"], body, 5)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "source": source,
+    "counted": counted,
+    "ten": ten,
     "slopes": slopes,
     "scaling": scaling_counts,
     "robustness": robustness,
@@ -335,24 +399,47 @@ TABLES: dict[str, Callable[[Path], str]] = {
 }
 
 
-def replaced(text: str, out: Path) -> str:
-    """The page with every marked table made again."""
-
-    def again(match: re.Match[str]) -> str:
-        name = match["name"]
-        return f"<!-- table: {name} -->\n\n{TABLES[name](out)}\n\n<!-- end -->"
-
-    return re.sub(r"<!-- table: (?P<name>\w+) -->.*?<!-- end -->", again, text, flags=re.DOTALL)
+MARK = re.compile(r"<!-- (?P<kind>table|figure): (?P<what>[^>]*?) -->")
+NOTE = "<!-- generated by `make reproduce` from benchmarks/reproduction_page.md; do not edit -->"
 
 
-def printed(out: Path) -> Iterator[str]:
-    """All tables, for a look."""
-    for name, table in TABLES.items():
-        yield f"## {name}\n\n{table(out)}\n"
+def written(out: Path, images: Path) -> str:
+    """The page: the template with its tables, and its figures drawn into ``images``."""
+
+    def put(match: re.Match[str]) -> str:
+        if match["kind"] == "table":
+            return f"{match[0]}\n\n{TABLES[match['what']](out)}\n\n<!-- end -->"
+        folder, name = match["what"].split()
+        return f"![{name}, {folder}](images/{drawn(out / folder, name, images)})"
+
+    return NOTE + "\n\n" + MARK.sub(put, TEMPLATE.read_text(encoding="utf-8"))
+
+
+def drawn(folder: Path, name: str, images: Path) -> str:
+    """One figure of a suite that must show every method of its runs; its file name."""
+    found = [r for r in read_records(folder) if r.finished]
+    figure = figures(found)[name]
+    if name.startswith("convergence"):
+        [legend] = figure.legends
+        shown = {text.get_text() for text in legend.get_texts()}
+        lacking = {r.run.label for r in found} - shown
+        if lacking:
+            raise SystemExit(f"{folder}: {name} does not show {sorted(lacking)}")
+    file = f"reproduction-{folder.name}-{name}.png"
+    figure.savefig(images / file, dpi=90, bbox_inches="tight")
+    plt.close(figure)
+    return file
+
+
+def prose(page: str) -> str:
+    """A page without what is generated in it: equal to the template's own prose."""
+    text = page.removeprefix(NOTE + "\n\n")
+    text = re.sub(r"(<!-- table: \w+ -->).*?<!-- end -->", r"\1", text, flags=re.DOTALL)
+    return re.sub(r"!\[(\S+), (\S+)\]\(\S+\)", r"<!-- figure: \2 \1 -->", text)
 
 
 def main() -> int:
-    """Run or tabulate."""
+    """Run, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     runner = commands.add_parser("run", help="run the suites of a profile")
@@ -361,19 +448,19 @@ def main() -> int:
     runner.add_argument("--jobs", type=int, default=2)
     runner.add_argument("--suites", default="", help="only these, separated by commas")
     runner.add_argument("--resume", action="store_true")
-    tables = commands.add_parser("tables", help="print or write the tables")
-    tables.add_argument("out", type=Path)
-    tables.add_argument("--write", type=Path, metavar="PAGE")
+    page = commands.add_parser("page", help="print the page, or write it with its figures")
+    page.add_argument("out", type=Path)
+    page.add_argument("--write", action="store_true")
     chosen = parser.parse_args()
     if chosen.command == "run":
         chosen.out.mkdir(parents=True, exist_ok=True)
         only = [name for name in chosen.suites.split(",") if name]
         return run(chosen.out, chosen.profile, chosen.jobs, only, resume=chosen.resume)
-    if chosen.write is None:
-        print("\n".join(printed(chosen.out)))
+    text = written(chosen.out, PAGE.parent / "images" if chosen.write else chosen.out)
+    if chosen.write:
+        PAGE.write_text(text, encoding="utf-8")
     else:
-        page = chosen.write.read_text(encoding="utf-8")
-        chosen.write.write_text(replaced(page, chosen.out), encoding="utf-8")
+        print(text)
     return 0
 
 
