@@ -179,3 +179,15 @@ def test_a_sweep_of_accuracies_has_its_figure() -> None:
     assert name == "accuracy"
     [line] = figure.axes[1].lines
     assert list(line.get_ydata()) == [1e3, 1e4, 1e5]
+
+
+def test_labels_are_escaped_in_every_form() -> None:
+    label = "a|b_$x$ {1}\\~^"
+    record = made(3.0, 4.0, 0, 1.0, 1.0, "=1+1")
+    named = Record(replace(record.run, label=label), record.summary, record.folder)
+    assert r"| =1+1 |" in render([named])
+    assert r"| a\|b\_$x$ \{1\}\\~^ |" in render([named])
+    latex = render([named], "latex")
+    assert r"a|b\_\$x\$ \{1\}\textbackslash{}\textasciitilde{}\textasciicircum{}" in latex
+    [row] = csv.DictReader(io.StringIO(render([named], "csv")))
+    assert (row["data"], row["label"]) == ("'=1+1", label)

@@ -47,16 +47,18 @@ def render(records: Sequence[Record], form: str = "markdown") -> str:
 
 
 def _cells(
-    row: TableRow, quartiles: Callable[[Quartiles], str], error: Callable[[float], str], mark: str
+    row: TableRow, text: Callable[[str], str], error: Callable[[float], str], mark: str
 ) -> list[str]:
+    """One row; ``text`` escapes what users name, the rest is ours."""
+    quartiles = _plain_quartiles
     work = row.gradients if row.gradients.high > 0 else row.argmins
     kind = "" if row.gradients.high > 0 or not row.argmins.high > 0 else " argmins"
     return [
-        row.data,
+        text(row.data),
         _number(row.samples or math.nan),
         _number(row.features or math.nan),
         str(row.agents),
-        row.label,
+        text(row.label),
         f"{row.reached}/{row.runs}",
         quartiles(work) + kind,
         quartiles(row.affine),
@@ -85,14 +87,14 @@ def _plain_error(value: float) -> str:
 
 def cells(records: Sequence[Record]) -> list[list[str]]:
     """The rows of the table as texts under :data:`HEAD`."""
-    return [_cells(row, _plain_quartiles, _plain_error, " mod.") for row in rows(records)]
+    return [_cells(row, str, _plain_error, " mod.") for row in rows(records)]
 
 
 def _markdown(found: Sequence[TableRow]) -> str:
     align = ["---" if name in TEXT_COLUMNS else "---:" for name in HEAD]
     lines = [f"| {' | '.join(HEAD)} |", f"|{'|'.join(align)}|"]
     for row in found:
-        lines.append(f"| {' | '.join(_cells(row, _plain_quartiles, _plain_error, ' mod.'))} |")
+        lines.append(f"| {' | '.join(_cells(row, _in_markdown, _plain_error, ' mod.'))} |")
     if any(row.modelled for row in found):
         lines += ["", "mod.: modelled rounds of the theorem's oracle, not executed."]
     return "\n".join(lines)
@@ -103,13 +105,12 @@ def _latex(found: Sequence[TableRow]) -> str:
     lines = [
         rf"\begin{{tabular}}{{@{{}}{spec}@{{}}}}",
         r"\toprule",
-        " & ".join(_escape(name) for name in HEAD) + r"\\",
+        " & ".join(HEAD) + r"\\",
         r"\midrule",
     ]
     for row in found:
-        cells = _cells(row, _plain_quartiles, _tex_error, "$^{m}$")
-        shown = [c if "$" in c else _escape(c) for c in cells]
-        shown[0] = rf"\texttt{{{_escape(row.data)}}}"
+        data, *rest = _cells(row, _in_latex, _tex_error, "$^{m}$")
+        shown = [rf"\texttt{{{data}}}", *(cell.replace("–", "--") for cell in rest)]
         lines.append(" & ".join(re.sub(r"(?<=\d),(?=\d)", r"\\,", c) for c in shown) + r"\\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
@@ -121,10 +122,24 @@ def _tex_error(value: float) -> str:
     return rf"${mantissa}\times10^{{{int(power)}}}$"
 
 
-def _escape(text: str) -> str:
-    for sign in "_&%#":
-        text = text.replace(sign, "\\" + sign)
-    return text.replace("–", "--")
+LATEX = {sign: "\\" + sign for sign in "_&%#${}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+def _in_latex(text: str) -> str:
+    return "".join(LATEX.get(sign, sign) for sign in " ".join(text.split()))
+
+
+def _in_markdown(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", " ".join(text.split()))
+
+
+def _in_csv(text: str) -> str:
+    """A text that a spreadsheet would take for a formula begins with an apostrophe."""
+    return "'" + text if text.startswith(("=", "+", "-", "@", "\t")) else text
 
 
 def _csv(found: Sequence[TableRow]) -> str:
@@ -147,5 +162,7 @@ def _csv(found: Sequence[TableRow]) -> str:
     for row in found:
         content = plain(asdict(row))
         values = [content[c][e] for c in counts for e in ends]
-        writer.writerow([*(content[name] for name in single), *values])
+        names = [content[name] for name in single]
+        names = [_in_csv(value) if isinstance(value, str) else value for value in names]
+        writer.writerow([*names, *values])
     return text.getvalue().rstrip("\n")
