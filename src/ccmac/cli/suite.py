@@ -16,7 +16,7 @@ from ccmac.errors import InputError
 from ccmac.paper.experiments import suite as suites
 from ccmac.paper.experiments.execute import run_suite
 from ccmac.paper.experiments.plugins import load_plugins
-from ccmac.paper.experiments.records import read_record, read_records, read_suite
+from ccmac.paper.experiments.records import read_record, read_records, read_suite, resume_command
 from ccmac.paper.experiments.verify import findings
 
 __all__ = ["app"]
@@ -69,7 +69,7 @@ def run(
     ] = "",
     plugin: Annotated[
         list[str] | None,
-        typer.Option("--plugin", help="Python file with METHODS or DATASETS of your own."),
+        typer.Option("--plugin", help="Python file of METHODS, DATASETS, PROBLEMS."),
     ] = None,
 ) -> None:
     """Run a suite. Example: ccmac suite run comparison --out out/comparison --jobs 2"""
@@ -117,10 +117,7 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
     for record in broken[:20]:
         typer.echo(f"  {record.run.id}: {record.summary.get('message', '')}")
     if absent or broken:
-        typer.echo(
-            f"continue with: ccmac suite run {suite.name} --profile {suite.profile} "
-            f"--out {folder} --resume"
-        )
+        typer.echo(f"continue with: {resume_command(folder)}")
 
 
 @app.command("verify")

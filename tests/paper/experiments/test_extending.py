@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.methods.registry import REGISTRY
-from ccmac.paper.experiments.plugins import DATASETS, load_plugins
+from ccmac.paper.experiments import suite as suites
+from ccmac.paper.experiments.plugins import DATASETS, PROBLEMS, load_plugins
 from ccmac.paper.experiments.records import read_records
 
+OWN_PAGE = Path(__file__).parents[3] / "docs" / "your-own-method.md"
 PAGE = Path(__file__).parents[3] / "docs" / "suites.md"
 SUITE = """\
 suite: mine
@@ -56,6 +62,63 @@ def test_the_files_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture
         capsys.readouterr()
         assert main(["suite", *arguments]) == 0
         assert words in capsys.readouterr().out
+
+
+def test_the_study_of_a_method_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mixing, charging, certificate, suite, resume, tables and figure, as the page shows them."""
+    text = OWN_PAGE.read_text(encoding="utf-8")
+    for name, kind in (("gradient_tracking.py", "python"), ("tracking.yaml", "yaml")):
+        block = re.search(rf"```{kind}\n# {name}\n(.*?)```", text, re.S)
+        assert block is not None
+        (tmp_path / name).write_text(block[1], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    certificate = re.findall(r"```python\n(import ccmac\n.*?)```", text, re.S)[-1]
+    exec(compile(certificate, "certificate", "exec"), names := dict[str, Any]())
+    result = names["result"]
+    assert capsys.readouterr().out.split() == ["optimal", "proved", "True"]
+    steps = result.plan.iteration
+    assert result.ledger["rounds"] == result.iterations * steps["rounds"] == result.iterations
+    assert result.ledger["bytes"] == result.iterations * steps["bytes"]
+    assert result.ledger["gradients"] == result.iterations + 1
+    exact = ccmac.solve(names["regression"](8, seed=0), "ring", tol=1e-10)
+    assert np.linalg.norm(result.z - exact.z) <= result.error_bound
+
+    run = ["suite", "run", "tracking.yaml", "--plugin", "gradient_tracking.py", "--out", "out"]
+    try:
+        assert main([*run, "--only", "complete"]) == 0
+        capsys.readouterr()
+        assert main(["suite", "status", "out"]) == 0
+        command = shlex.split(capsys.readouterr().out.rpartition("continue with: ")[2])
+        assert main(command[1:]) == 0
+        for arguments, words in (
+            (["verify", "out"], "ok   8 runs reached the target, 8 expected"),
+            (["table", "out"], "| regression | – | 4 | 8 | gradient-tracking | 4/4 |"),
+            (["table", "out", "--format", "latex"], r"\texttt{regression}"),
+            (["figures", "out", "--formats", "png"], "convergence-regression-8.png"),
+        ):
+            capsys.readouterr()
+            assert main(["suite", *arguments]) == 0
+            assert words in capsys.readouterr().out
+    finally:
+        REGISTRY.pop("gradient-tracking", None)
+        PROBLEMS.pop("regression", None)
+    records = read_records(tmp_path / "out")
+    own = [r for r in records if r.run.method == "gradient-tracking"]
+    assert all(r.rounds == r.count("gradients") - 1 > 0 for r in own)
+
+
+def test_keys_of_data_sets_are_refused_for_problems() -> None:
+    PROBLEMS["mine"] = lambda agents, seed: None  # type: ignore[assignment,return-value]
+    try:
+        for key in ("alpha: feature-norm", "problem: {loss: logistic}"):
+            text = f"suite: s\ndata: mine\nagents: 2\nnetworks: ring\n{key}\nmethods: [papc]\n"
+            with pytest.raises(InputError, match="is a problem"):
+                suites.read(text, "mine.yaml")
+    finally:
+        PROBLEMS.pop("mine")
 
 
 def test_files_that_define_nothing_are_refused(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def run_suite(
             todo = [run for run in left if only in run.id]
             check_places(folder, todo)
             clean(folder)
-            write_suite(folder, suite)
+            write_suite(folder, suite, plugins)
             tally = Tally(skipped=len(suite.runs) - len(left))
             show = display or Display(sys.stderr)
             tasks = grouped(todo)

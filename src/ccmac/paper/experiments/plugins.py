@@ -1,8 +1,10 @@
-"""Methods and data sets of one's own: a Python file named on the command line.
+"""Methods, data sets and problems of one's own: a Python file named on the command line.
 
-The file may define ``METHODS`` (a list of classes derived from :class:`ccmac.methods.Method`) and
-``DATASETS`` (a mapping from a name to a function without arguments that returns ``(X, y)``). A
-suite never names such a file itself: reading a suite executes nothing.
+The file may define ``METHODS`` (a list of classes derived from :class:`ccmac.methods.Method`),
+``DATASETS`` (a mapping from a name to a function without arguments that returns ``(X, y)``) and
+``PROBLEMS`` (from a name to a function of the number of agents and a seed that returns any
+:class:`ccmac.Problem`). A suite names the last two under ``data``, and never such a file itself:
+reading a suite executes nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from ccmac.errors import InputError
 from ccmac.methods.base import Method
 from ccmac.methods.registry import REGISTRY
 from ccmac.paper.data import RECORDS
+from ccmac.problem import Problem
 from ccmac.texts import is_file, shown
 
 DATASETS: dict[str, Callable[[], tuple[Any, Any]]] = {}
+PROBLEMS: dict[str, Callable[[int, int], Problem]] = {}
 
 
 def load_plugins(files: Sequence[str]) -> None:
@@ -41,11 +45,17 @@ def _load(path: Path) -> None:
     except BaseException as error:  # the file may raise anything, SystemExit too
         raise InputError(f"plugin {path}: {type(error).__name__}: {error}") from error
     found = getattr(module, "METHODS", [])
-    sets = getattr(module, "DATASETS", {})
-    if not (isinstance(found, list | tuple) and isinstance(sets, dict)):
-        raise InputError(f"plugin {path}: METHODS is no list, or DATASETS no dict")
-    if not found and not sets:
-        raise InputError(f"plugin {path}: defines neither METHODS nor DATASETS")
+    named: dict[str, tuple[Any, dict[str, Any]]] = {
+        "DATASETS": (getattr(module, "DATASETS", {}), DATASETS),
+        "PROBLEMS": (getattr(module, "PROBLEMS", {}), PROBLEMS),
+    }
+    if not isinstance(found, list | tuple):
+        raise InputError(f"plugin {path}: METHODS is no list")
+    for kind, (given, _) in named.items():
+        if not isinstance(given, dict):
+            raise InputError(f"plugin {path}: {kind} is no dict")
+    if not found and not any(given for given, _ in named.values()):
+        raise InputError(f"plugin {path}: defines neither METHODS nor DATASETS nor PROBLEMS")
     for method in found:
         ours = isinstance(method, type) and issubclass(method, Method)
         if not (ours and isinstance(getattr(method, "name", None), str)):
@@ -53,9 +63,11 @@ def _load(path: Path) -> None:
                 f"plugin {path}: METHODS holds {shown(method)}; give classes derived from Method"
             )
         REGISTRY[method.name] = method
-    for name, make in sets.items():
-        if not isinstance(name, str) or name in RECORDS or not callable(make):
-            raise InputError(
-                f"plugin {path}: data set {shown(name)} is taken, no text, or has no function"
-            )
-        DATASETS[name] = make
+    for kind, (given, known) in named.items():
+        for name, make in given.items():
+            if not isinstance(name, str) or name in RECORDS or not callable(make):
+                raise InputError(
+                    f"plugin {path}: {kind} has {shown(name)}, which is taken, no text, or without "
+                    "a function"
+                )
+            known[name] = make

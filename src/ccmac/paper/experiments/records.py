@@ -14,6 +14,7 @@ import io
 import math
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ class SuiteFile(msgspec.Struct):
     profile: str
     expect: Expect
     runs: dict[str, dict[str, Any]]
+    file: str = ""
+    plugins: list[str] = []
 
 
 class ShownGeometry(TypedDict, total=False):
@@ -190,13 +193,15 @@ class Record:
 
 
 # -- writing ---------------------------------------------------------------------------------------
-def write_suite(folder: Path, suite: Suite) -> None:
+def write_suite(folder: Path, suite: Suite, plugins: Sequence[str] = ()) -> None:
     """State what belongs to the directory."""
     content = {
         "suite": suite.name,
         "title": suite.title,
         "profile": suite.profile,
         "expect": suite.expect,
+        "file": suite.file,
+        "plugins": list(plugins),
         "runs": {run.id: run.as_dict() for run in suite.runs},
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -236,17 +241,36 @@ def thinned(text: str, rows: int = TRACE_ROWS) -> str:
 # -- reading ---------------------------------------------------------------------------------------
 def read_suite(folder: Path) -> Suite:
     """The suite a directory belongs to."""
+    content = _suite_file(folder)
+    try:
+        runs = tuple(SuiteRun.from_dict(spec) for spec in content.runs.values())
+    except (ValueError, KeyError):
+        raise _damaged(folder) from None
+    return Suite(content.suite, content.title, content.profile, runs, content.expect, content.file)
+
+
+def resume_command(folder: Path) -> str:
+    """What continues the suite of a directory: its file, profile and plug-ins."""
+    content = _suite_file(folder)
+    words = ["ccmac", "suite", "run", content.file or content.suite, "--profile", content.profile]
+    words += [word for file in content.plugins for word in ("--plugin", file)]
+    return shlex.join([*words, "--out", str(folder), "--resume"])
+
+
+def _suite_file(folder: Path) -> SuiteFile:
     path = folder / "suite.json"
     try:
-        content = msgspec.convert(loads(read_text(path, str(path), BYTES)), SuiteFile)
-        runs = tuple(SuiteRun.from_dict(spec) for spec in content.runs.values())
-        return Suite(content.suite, content.title, content.profile, runs, content.expect)
+        return msgspec.convert(loads(read_text(path, str(path), BYTES)), SuiteFile)
     except FileNotFoundError:
         raise InputError(
             f"{folder} holds no suite.json; give the --out of ccmac suite run"
         ) from None
     except (ValueError, KeyError):
-        raise InputError(f"{path} is damaged; run the suite again with --resume") from None
+        raise _damaged(folder) from None
+
+
+def _damaged(folder: Path) -> InputError:
+    return InputError(f"{folder / 'suite.json'} is damaged; run the suite again with --resume")
 
 
 def read_record(folder: Path, run: SuiteRun) -> Record | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import product
 from pathlib import Path
@@ -22,7 +22,7 @@ from ccmac.methods.registry import parse as parse_method
 from ccmac.network.spec import FAMILIES, parse_family
 from ccmac.paper import data
 from ccmac.paper.data.files import find
-from ccmac.paper.experiments.plugins import DATASETS
+from ccmac.paper.experiments.plugins import DATASETS, PROBLEMS
 from ccmac.paper.experiments.runs import SuiteRun
 from ccmac.storage.located import Located, parse
 from ccmac.texts import MEGABYTE, cut, is_file, nearest, read_text, shown
@@ -67,6 +67,7 @@ class Suite:
     profile: str
     runs: tuple[SuiteRun, ...]
     expect: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""  # the bundled name or the path that it was read from
 
 
 def bundled() -> dict[str, Path]:
@@ -84,7 +85,8 @@ def load(name: str, profile: str | None = None, max_runs: int = MAX_RUNS) -> Sui
         raise InputError(
             f"suite {shown(name)} is neither a file nor bundled; {nearest(name, known)}"
         )
-    return read(read_text(path, f"{path}, line 1", BYTES), str(path), profile, max_runs)
+    found = read(read_text(path, f"{path}, line 1", BYTES), str(path), profile, max_runs)
+    return replace(found, file=name if name in known else os.path.realpath(path))
 
 
 def read(text: str, file: str, profile: str | None = None, max_runs: int = MAX_RUNS) -> Suite:
@@ -105,7 +107,7 @@ def read(text: str, file: str, profile: str | None = None, max_runs: int = MAX_R
         runs[run.id] = run
     expect = _expect(top["expect"], chosen) if "expect" in top else {}
     title = top["title"].name() if "title" in top else name
-    return Suite(name, title, chosen, tuple(runs.values()), expect)
+    return Suite(name, title, chosen, tuple(runs.values()), expect, file)
 
 
 def _expand(top: dict[str, Located], name: str, profile: str, max_runs: int) -> Iterator[SuiteRun]:
@@ -121,6 +123,10 @@ def _expand(top: dict[str, Located], name: str, profile: str, max_runs: int) -> 
     agents = top["agents"].each(lambda v: v.whole(1))
     seeds = listed("partition_seeds", lambda v: v.whole(0), 0)
     alphas = listed("alpha", _alpha, None)
+    whole = [name for name in sets if name in PROBLEMS]
+    for key in ("alpha", "problem"):
+        if whole and key in top:
+            top[key].fail(f"{shown(whole[0])} is a problem, which {key} does not change")
     graphs = [g for entry in top["networks"].items() for g in _network(entry, agents)]
     entries = [m for entry in top["methods"].items() if (m := _method(entry, profile))]
     if not entries:
@@ -160,7 +166,7 @@ def _data(entry: Located) -> str:
         if not is_file(name):
             entry.fail(f"the file {shown(name)} does not exist")
         return os.path.realpath(name)
-    if name in DATASETS:
+    if name in DATASETS or name in PROBLEMS:
         return name
     try:
         record = data.resolve(name)

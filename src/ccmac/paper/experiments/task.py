@@ -33,9 +33,10 @@ from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import build_family
 from ccmac.paper.data import load, read_svmlight
-from ccmac.paper.experiments.plugins import DATASETS
+from ccmac.paper.experiments.plugins import DATASETS, PROBLEMS
 from ccmac.paper.experiments.records import thinned, write_record
 from ccmac.paper.experiments.runs import SuiteRun
+from ccmac.problem import Problem
 from ccmac.realizations.objective import modelled_rounds
 from ccmac.results import Result
 from ccmac.runtime import InProcess
@@ -70,12 +71,17 @@ def execute(runs: Sequence[SuiteRun], folder: Path) -> list[tuple[str, str, floa
 def _solve(runs: Sequence[SuiteRun]) -> list[tuple[dict[str, Any], str]]:
     run = runs[0]
     left = Clock(run.max_seconds)
-    X, y, facts = dataset(run.data)
     built = problem_of(run)
     network = build_family(run.network, run.agents)
-    target = None
-    if run.stop == "reference":
-        target = reference_weights(run.data, X, y, run.problem, left)
+    target: Any = None
+    if run.data in PROBLEMS:
+        facts = {"name": run.data, "rows": 0, "features": sum(built.d.values()) + built.q}
+        if run.stop == "reference":
+            target = solution(built, network, left)
+    else:
+        X, y, facts = dataset(run.data)
+        if run.stop == "reference":
+            target = reference_weights(run.data, X, y, run.problem, left)
     left.check()
     result = solve(
         built,
@@ -152,8 +158,8 @@ def dataset(name: str) -> tuple[Any, Array, dict[str, Any]]:
     )
 
 
-def problem_of(run: SuiteRun) -> vfl.VflProblem:
-    """The vertical federated problem of a run."""
+def problem_of(run: SuiteRun) -> Problem:
+    """The problem of a run: one of a plug-in, or the vertical federated one of a data set."""
     return _problem(run.data, run.agents, run.partition_seed, *_frozen(run))
 
 
@@ -167,9 +173,17 @@ def _frozen(run: SuiteRun) -> tuple[Any, tuple[tuple[str, Any], ...]]:
 @lru_cache(maxsize=2)
 def _problem(
     name: str, agents: int, seed: int, alpha: Any, options: tuple[tuple[str, Any], ...]
-) -> vfl.VflProblem:
+) -> Problem:
+    if name in PROBLEMS:
+        return _checked(name, PROBLEMS[name](agents, seed), agents)
     X, y, _ = dataset(name)
     return vfl.problem(X, y, agents, partition_seed=seed, shares=alpha, **dict(options))
+
+
+def _checked(name: str, found: object, agents: int) -> Problem:
+    if not isinstance(found, Problem) or found.n != agents:
+        raise InputError(f"plugin: {name} gave no ccmac.Problem of {agents} agents")
+    return found
 
 
 @lru_cache(maxsize=32)
@@ -235,6 +249,16 @@ def reference_weights(
         fit = ridge if loss == "squared" else logistic
         _CACHE[key] = fit(X, y, lam, rho, left)
     return _CACHE[key]
+
+
+def solution(problem: Problem, network: Network, left: Clock = UNLIMITED) -> Result:
+    """A reference for a problem of a plug-in: the default method's, proved to 1e-8."""
+    found = solve(problem, network, tol=1e-8, max_seconds=left.seconds(), progress=False)
+    if found.status != "optimal":
+        raise InputError(
+            f"suite: no reference ({found.status}: {found.message}); use stop: certificate"
+        )
+    return found
 
 
 def ridge(X: Any, y: Array, lam: float, rho: float = 0.0, left: Clock = UNLIMITED) -> Array:
