@@ -48,9 +48,9 @@ def keep_apart(rank: int, ranks: int) -> None:
 def measure(kind: str, agents: int, file: Path | None) -> None:
     """The work of every rank."""
     import numpy as np
+    from costmodel import Point, fit
 
     from ccmac.network import Network
-    from ccmac.paper.costmodel import Point, fit
     from ccmac.runtime.averaging import Relay
     from ccmac.runtime.mpi import MPI, Mpi, guard
 

@@ -14,8 +14,9 @@ import argparse
 import json
 from pathlib import Path
 
+from costmodel import CostModel, Workload, simulate, tree_rounds
+
 from ccmac.network import Network
-from ccmac.paper.costmodel import CostModel, Workload, simulate, tree_rounds
 
 WIDTH = 1_000  # floats of the shared variable
 COMPUTE = 1e-3  # seconds of local work in an iteration

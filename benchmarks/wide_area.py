@@ -64,7 +64,8 @@ def main() -> None:
         keys, me, graph = chosen.inside
         inside(Path(keys), int(me), graph, chosen.hosts, chosen.rounds)
         return
-    from ccmac.paper.costmodel import Point, fit
+    from costmodel import Point, fit
+
     from ccmac.storage.keys import make_keys
 
     points = []

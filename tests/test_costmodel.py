@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +13,10 @@ from hypothesis import strategies as st
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
 from ccmac.network import Network
-from ccmac.paper.costmodel import CostModel, Point, Workload, fit, simulate, tree_rounds
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+from costmodel import CostModel, Point, Workload, fit, simulate, tree_rounds
 
 
 @given(alpha=st.floats(1e-7, 1e-1), beta=st.floats(1e-11, 1e-6))
