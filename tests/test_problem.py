@@ -226,7 +226,7 @@ def test_dimensions_from_the_objectives_alone() -> None:
     only_x = ccmac.Agent(Separable(x=data))
     found = ccmac.Problem([only_x, both])
     assert (found.q, found.m, dict(found.d)) == (3, 0, {0: 4, 1: 4})
-    with pytest.raises(InputError, match=r"size of z cannot be told .* pass q="):
+    with pytest.raises(InputError, match=r"size of z is not known .* pass q="):
         ccmac.Problem([only_x])
     assert ccmac.Problem([only_x], q=0).q == 0
     with pytest.raises(InputError, match="q = -1 must be a whole number >= 0"):

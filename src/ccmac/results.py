@@ -25,9 +25,6 @@ ADVICE = {
 }
 
 
-SHOWN = 5  # prices in the text of a result
-
-
 @dataclass(frozen=True)
 class Names:
     """Of the agents held here, the coupled rows and the entries of z; None where not given."""
@@ -86,7 +83,7 @@ class Result(Solution):
 
     @property
     def named(self) -> dict[str, dict[str, Any]]:
-        """``x`` by agent, ``z`` by entry and the prices ``coupled`` by row; numbers where unnamed.
+        """``x`` by agent, ``z`` by entry, multipliers ``coupled`` by row; numbers where unnamed.
 
         >>> import ccmac
         >>> f = ccmac.objectives.SquaredDistance()
@@ -101,9 +98,9 @@ class Result(Solution):
         z = np.asarray(self.z)
         found["z"] = dict(zip(names.z or map(str, range(len(z))), z.tolist(), strict=True))
         if self.multipliers is not None:
-            price = np.asarray(self.multipliers.coupled)
-            rows = names.rows or map(str, range(len(price)))
-            found["coupled"] = dict(zip(rows, price.tolist(), strict=True))
+            coupled = np.asarray(self.multipliers.coupled)
+            rows = names.rows or map(str, range(len(coupled)))
+            found["coupled"] = dict(zip(rows, coupled.tolist(), strict=True))
         return found
 
     @property
@@ -160,9 +157,9 @@ class Result(Solution):
         if shown:
             lines.append(f"residuals     {shown}")
         if self.names is not None and self.names.rows and self.multipliers is not None:
-            price = sorted(self.named["coupled"].items(), key=lambda pair: -abs(pair[1]))
-            told = ", ".join(f"{name} {value:.6g}" for name, value in price[:SHOWN])
-            lines.append(f"prices        {told}{', ...' if len(price) > SHOWN else ''}")
+            largest = sorted(self.named["coupled"].items(), key=lambda pair: -abs(pair[1]))
+            text = ", ".join(f"{name} {value:.6g}" for name, value in largest[:5])
+            lines.append(f"multipliers   {text}{', ...' if len(largest) > 5 else ''}")
         lines += [f"warning       {text}" for text in self.warnings]
         lines += ["", str(self.ledger)]
         return "\n".join(lines)

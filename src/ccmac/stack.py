@@ -50,7 +50,7 @@ class Stack:
                 )
         dim = sizes[0] if sizes else objective.dim
         if dim is None:
-            raise InputError("stack: the size of w cannot be told; give at least one channel")
+            raise InputError("stack: the size of w is not known; give at least one channel")
         if objective.dim is not None and objective.dim != dim:
             raise InputError(
                 f"stack, objective: acts on {objective.dim} entries but the channels have {dim} "
@@ -81,7 +81,7 @@ class Stack:
 def stack_problem(stack: Stack) -> Problem:
     """The stack as a one-agent problem with x = w, the rows of all channels its own C w = c.
 
-    That is what results are judged by: contradictions, violations, prices, errors. Beyond
+    That is what results are judged by: contradictions, violations, multipliers, errors. Beyond
     :data:`DENSE` unknowns it has no rows, and nothing is proved of them.
     """
     seen = stack.channels if stack.dim <= DENSE else ()

@@ -26,10 +26,6 @@ COLUMNS = (
     "error_bound",
     "energy",
 )
-WIDTH = len(COLUMNS)
-
-
-ROWS = 20_000
 
 
 class Trace:
@@ -40,10 +36,9 @@ class Trace:
     first and the last.
     """
 
-    def __init__(self, limit: int = ROWS) -> None:
+    def __init__(self, limit: int = 20_000) -> None:
         self.limit = max(int(limit), 2)
-        self._rows = np.empty((64, WIDTH))
-        self._count = 0
+        self._rows: list[tuple[float, ...]] = []
         self._seen = 0
         self._stride = 1
 
@@ -72,48 +67,32 @@ class Trace:
             bound,
             energy,
         )
-        self._count -= self._loose
-        if self._count == len(self._rows):
-            room = max(min(2 * self._count, self.limit + 1), self._count + 64)
-            more = np.empty((room, WIDTH))
-            more[: self._count], self._rows = self._rows, more
-        self._rows[self._count] = row
-        self._count += 1
+        if self._loose:
+            self._rows.pop()
+        self._rows.append(row)
         self._seen += 1
         if len(self) > self.limit:
-            self._thin()
+            self._stride *= 2
+            self._rows = self._rows[: -1 if self._loose else None : 2]
+            if self._loose:
+                self._rows.append(row)
 
     @property
     def _loose(self) -> bool:
         """Whether the last row is there only because it is the last."""
         return self._seen > 0 and (self._seen - 1) % self._stride != 0
 
-    def _thin(self) -> None:
-        """Every second row moves to the front, in place: a long run keeps the memory it has."""
-        rows = self._rows
-        last = self._rows[self._count - 1].copy()
-        kept = -(-(len(self) - self._loose) // 2)
-        done = 1
-        while done < kept:
-            more = min(done, kept - done)
-            rows[done : done + more] = rows[2 * done : 2 * (done + more) : 2]
-            done += more
-        self._stride = 2 * self._stride
-        self._count = kept
-        if self._loose:
-            rows[kept] = last
-            self._count += 1
-
     def __len__(self) -> int:
-        return self._count
+        return len(self._rows)
 
     @property
     def _table(self) -> Array:
-        return self._rows[: self._count].copy()
+        return np.array(self._rows, dtype=np.float64).reshape(-1, len(COLUMNS))
 
     def __getitem__(self, column: str) -> Array:
         """One column as an array."""
-        return self._table[:, COLUMNS.index(column)].copy()
+        k = COLUMNS.index(column)
+        return np.array([row[k] for row in self._rows], dtype=np.float64)
 
     def as_dict(self) -> dict[str, list[float]]:
         """All columns."""
@@ -144,9 +123,8 @@ class Trace:
         self._seen, self._stride, self.limit = (
             int(counts[name]) for name in ("seen", "stride", "limit")
         )
-        if min(self._stride, self.limit - 1) < 1 or rows.shape[1:] != (WIDTH,):
+        if min(self._stride, self.limit - 1) < 1 or rows.shape[1:] != (len(COLUMNS),):
             raise ValueError("the history is none")
         if len(rows) != -(-self._seen // self._stride) + self._loose:
             raise ValueError("the rows of the history do not fit their counts")
-        self._rows = np.array(rows, dtype=np.float64)
-        self._count = len(rows)
+        self._rows = [tuple(row) for row in rows.tolist()]

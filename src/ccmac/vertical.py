@@ -56,7 +56,7 @@ class VflProblem(Problem):
     vertical: Vertical
 
     def with_vertical(self, vertical: Vertical) -> VflProblem:
-        """This problem, told who has which columns."""
+        """This problem, with who has which columns."""
         object.__setattr__(self, "vertical", vertical)
         return self
 

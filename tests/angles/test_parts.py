@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from ccmac import Agent, Network, Problem
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import cross_factor, friedrichs_cosine
-from ccmac.angles.rebalance import rebalanced
 from ccmac.angles.structural import lanczos_spectrum
 from ccmac.errors import InputError
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.paper import data
+from ccmac.problem.rebalance import rebalanced
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
 

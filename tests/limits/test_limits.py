@@ -143,18 +143,6 @@ def test_a_feasible_point_stays_one_and_comes_back(seed: int) -> None:
                 assert rest[j] == pytest.approx(g if s == 0 else s * max(s * g, 0.0), abs=1e-12)
 
 
-def test_bounds_leave_what_is_known_of_the_objective() -> None:
-    f = Quadratic([1.0, 2.0, 4.0], [1.0, 1.0, 1.0])
-    agent = ccmac.Agent(f, A=[[1.0, 1.0]], b=[1.0])
-    problem = ccmac.Problem([agent], q=1, z_lower=0.0)
-    way = Reduction.of(problem, InProcess(ccmac.Network.complete(1)))
-    shape = way.problem.agents[0].objective.curvature(2, 1)
-    assert (shape.mu_x, shape.L_x, shape.mu) == (1.0, 2.0, 1.0)
-    assert shape.L_z == np.inf
-    free = ccmac.Problem([agent], q=1)
-    assert not free.limited
-
-
 def test_what_has_no_prox_is_taken_apart() -> None:
     """A loss of Mx within bounds: gradients for the loss, the prox for the box.
 

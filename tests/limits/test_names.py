@@ -30,7 +30,7 @@ def test_results_speak_in_names() -> None:
     assert list(result.named["x"]) == ["north", "south"]
     assert result.named["z"]["reserve"] == result.z[0]
     assert result.named["coupled"]["heat"] == result.multipliers.coupled[1]
-    assert "prices        heat" in str(result)
+    assert "multipliers   heat" in str(result)
     assert result.as_dict()["names"]["rows"] == ("power", "heat")
 
 

@@ -37,7 +37,6 @@ from ccmac.angles.principal import (
     principal_angles,
     projector_sum_factor,
 )
-from ccmac.angles.rebalance import block_sum
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import PositiveSpectrum, structural_parameters
 from ccmac.inputs import Array
@@ -46,6 +45,7 @@ from ccmac.linalg.ranks import numerical_rank, row_space
 from ccmac.network import Network
 from ccmac.objectives import SquaredDistance
 from ccmac.problem import Agent, Problem
+from ccmac.problem.rebalance import block_sum
 from ccmac.stack import Stack
 
 
@@ -220,58 +220,42 @@ def fits(problem: Problem, limit: int) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class FewerRows:
-    """A problem with the same angles, which stands for one with ``omitted`` equations more."""
-
-    problem: Problem
-    beta: Array
-    omitted: int
-
-    def counted(self, found: Geometry) -> Geometry:
-        """The geometry with the omitted equations counted in ranks and common directions."""
-        extra = self.omitted
-        n = self.problem.n
-        mean = float(self.beta.mean())
-        spread = float(np.linalg.norm(self.beta - mean))
-        alike = extra if np.arctan2(np.sqrt(n) * abs(mean), spread) < found.tolerance else 0
-        assert found.structural is not None
-        rank_HC = _more(found.structural.rank_HC, extra)
-        return replace(
-            found,
-            ranks=(_more(found.ranks[0], extra), _more(found.ranks[1], (n - 1) * extra)),
-            common_dimension=_more(found.common_dimension, alike),
-            structural=replace(found.structural, rank_HC=rank_HC),
-        )
-
-
-def with_fewer_rows(problem: Problem, limit: int) -> FewerRows | None:
-    """Where B_i = beta_i I and there are more equations than entries of x, else None.
+def by_fewer_rows(
+    problem: Problem, network: Network | None, tolerance: float | None, limit: int
+) -> Geometry | None:
+    """The geometry where B_i = beta_i I and there are more equations than entries of x, else None.
 
     [A_1 ... A_n] = Q [R_1 ... R_n]: the equations along Q become R_i x_i + beta_i z, and all others
     say beta_i z alike, so that one of them stands for all.
     """
     beta = identity_multiples(problem.blocks("B"))
-    d = sum(problem.d.values())
+    n = problem.n
     m = problem.m
+    d = sum(problem.d.values())
     explicit = all(A is None or has_entries(A) for A in problem.blocks("A"))
     if beta is None or any(problem.r.values()) or not explicit or d >= m or d > limit:
         return None
     widths = problem.d.values()
-    whole = sp.hstack(filled_in(problem.blocks("A"), repeat(m, problem.n), widths), format="csr")
+    whole = sp.hstack(filled_in(problem.blocks("A"), repeat(m, n), widths), format="csr")
     R = folded((whole[start : start + 4096].T for start in range(0, m, 4096)), d)
     R = np.vstack([R, np.zeros((d + 1, d))])[: d + 1]
-    ends = np.cumsum([0, *widths])
-    agents = {
-        i: Agent(
-            SquaredDistance(),
-            A=R[:, ends[k] : ends[k + 1]],
-            B=beta[k] * sp.eye_array(d + 1, format="csr"),
-            C=agent.C,
-        )
-        for k, (i, agent) in enumerate(problem.agents.items())
-    }
-    return FewerRows(Problem(agents, n=problem.n, q=d + 1, m=d + 1), beta, m - d - 1)
+    A = np.split(R, np.cumsum(list(widths))[:-1], axis=1)
+    eye = sp.eye_array(d + 1, format="csr")
+    agents = [
+        Agent(SquaredDistance(), A=A[k], B=beta[k] * eye, C=agent.C)
+        for k, agent in enumerate(problem.agents.values())
+    ]
+    found = problem_geometry(Problem(agents), network, tolerance, limit)
+    omitted = m - d - 1
+    mean = float(beta.mean())
+    angle = np.arctan2(np.sqrt(n) * abs(mean), np.linalg.norm(beta - mean))
+    assert found.structural is not None
+    return replace(
+        found,
+        ranks=(_more(found.ranks[0], omitted), _more(found.ranks[1], (n - 1) * omitted)),
+        common_dimension=_more(found.common_dimension, omitted * (angle < found.tolerance)),
+        structural=replace(found.structural, rank_HC=_more(found.structural.rank_HC, omitted)),
+    )
 
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -303,7 +287,7 @@ def folded(blocks: Iterable[Any], columns: int) -> Array:
 
 
 def _more(count: int | None, extra: int) -> int | None:
-    return None if count is None else count + extra
+    return None if count is None else int(count + extra)
 
 
 def _descending(block: Array) -> tuple[Array, Array]:

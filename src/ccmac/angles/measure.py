@@ -89,11 +89,12 @@ def _of_problem(
     if problem.limited:
         problem, words = active(problem, at)
         notes = (words,)
+    terms = (problem, network, tolerance, dense_limit)
+    found: Geometry | None = None
     if method == "dense" or (method is None and dense.fits(problem, dense_limit)):
-        found = dense.problem_geometry(problem, network, tolerance, dense_limit)
-    elif method is None and (fewer := dense.with_fewer_rows(problem, dense_limit)) is not None:
-        found = dense.problem_geometry(fewer.problem, network, tolerance, dense_limit)
-        found = fewer.counted(found)
-    else:
-        found = large.problem_geometry(problem, network, tolerance, dense_limit)
+        found = dense.problem_geometry(*terms)
+    elif method is None:
+        found = dense.by_fewer_rows(*terms)
+    if found is None:
+        found = large.problem_geometry(*terms)
     return replace(found, notes=(*notes, *found.notes))

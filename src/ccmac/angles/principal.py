@@ -88,7 +88,7 @@ def principal_angles(P: Array, Q: Array) -> Angles:
 
 
 def overlap_tolerance(condition: float, tolerance: float | None) -> float:
-    """The angle below which two directions cannot be told apart.
+    """The angle below which two directions cannot be distinguished.
 
     A basis computed from rows of condition k carries an error of about k eps, so the default grows
     with k.

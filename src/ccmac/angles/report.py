@@ -69,11 +69,13 @@ class Geometry:
         }
 
     def __str__(self) -> str:
+        theta = self.friedrichs_angle
+        degrees = f"{math.degrees(theta):.4g} degrees"
         lines = [
             "Geometry of the constraint channels",
             _row("cross factor chi", _number(self.cross_factor), _verdict(self.cross_factor)),
             _row("Friedrichs cosine", _number(self.friedrichs_cosine)),
-            _row("Friedrichs angle", _angle(self.friedrichs_angle)),
+            _row("Friedrichs angle", f"{theta:.6g} rad = {degrees}"),
             _row("common directions", _count(self.common_dimension)),
             _row("channel ranks", ", ".join(_count(r) for r in self.ranks) or "no channels"),
             _row("multi-channel factor", _number(self.multi_channel_factor)),
@@ -190,10 +192,6 @@ def _number(value: float | None) -> str:
 
 def _count(value: int | None) -> str:
     return "not computed" if value is None else str(value)
-
-
-def _angle(radians: float) -> str:
-    return f"{radians:.6g} rad = {math.degrees(radians):.4g} degrees"
 
 
 def _verdict(chi: float) -> str:

@@ -130,7 +130,7 @@ def lanczos_spectrum(
     """Both ends (or only the high one) of a positive semidefinite operator by Lanczos.
 
     The high end is approached from below and good to about 1e-9; the low end, approached from
-    above, is None (and with it the rank) when it cannot be told from zero or did not converge.
+    above, is None (and the rank too) when it may be zero or did not converge.
     """
     start = np.linalg.qr(np.random.default_rng(0).standard_normal((size, min(size, 2))))[0]
     top = top_ritz(gram, start, lambda value, residual, _: residual <= 1e-5 * value)
@@ -147,7 +147,7 @@ def lanczos_spectrum(
         lambda value, residual, _: residual <= 1e-5 * max(ceiling - value, 1e-4 * ceiling),
     )
     low = ceiling - float(flipped.values[0])
-    # The difference of two ends, each good to 1e-10: less cannot be told from zero.
+    # The difference of two ends, each good to 1e-10: less is not distinguishable from zero.
     if low <= 1e-7 * high or flipped.residual > 1e-2 * low:
         return PositiveSpectrum(None, high, None, estimated=True)
     return PositiveSpectrum(low, high, size, estimated=True)

@@ -51,7 +51,7 @@ def lifted(work: Workspace, solution: Any) -> Any:
         if isinstance(prices, Multipliers):
             shared = [prices.shared[k] for k in places]
             prices = Multipliers(
-                way.lifted_price(prices.coupled, shared, runtime),
+                way.lifted_multipliers(prices.coupled, shared, runtime),
                 [prices.local[k] for k in places],
                 way.equations(shared),
                 prices.consensus[places],

@@ -7,8 +7,8 @@ are of the size of x, whatever the units of a row. The slack s is one more entry
 agent that takes part in the row: of the agent itself for rows of C_i, of one that has entries in
 the row for coupled rows. Rows D_i z <= e_i join the coupled rows, where x and z meet, with a slack
 of agent i. Bounds and the signs of slacks go into the objective
-(:class:`ccmac.objectives.Limited`). The solutions are the same, the user's prices are those of the
-same rows, and a slack is never shown. Cost: one reduction that rides.
+(:class:`ccmac.objectives.Limited`). The solutions are the same, the user's multipliers are those
+of the same rows, and a slack is never shown. Cost: one reduction that rides.
 """
 
 from __future__ import annotations
@@ -88,32 +88,34 @@ class Reduction:
             found.append(np.concatenate([v, np.maximum(slack, 0.0)]))
         return found
 
-    # -- prices ------------------------------------------------------------------------------------
-    def shared(self, price: Array, shared: Sequence[Array]) -> list[Array]:
-        """The prices of D_i's rows, from the coupled price and those of its equations."""
+    # -- multipliers -------------------------------------------------------------------------------
+    def shared(self, coupled: Array, shared: Sequence[Array]) -> list[Array]:
+        """The multipliers of D_i's rows, from the coupled ones and those of its equations."""
         found = []
         for rows, (i, agent) in zip(shared, self.user.agents.items(), strict=True):
             whole = np.zeros(self.user.r[i])
             whole[rows_of(agent.D_sense, len(whole), equal=True)] = rows
-            whole[rows_of(agent.D_sense, len(whole), equal=False)] = price[self.layout.moved(i)]
+            whole[rows_of(agent.D_sense, len(whole), equal=False)] = coupled[self.layout.moved(i)]
             found.append(whole)
         return found
 
-    def lifted_price(self, coupled: Array, shared: Sequence[Array], runtime: Runtime) -> Array:
-        """The price of all coupled rows; one averaging where D had inequalities."""
-        price = np.zeros(self.layout.width)
-        price[: self.user.m] = coupled
+    def lifted_multipliers(
+        self, coupled: Array, shared: Sequence[Array], runtime: Runtime
+    ) -> Array:
+        """The multipliers of all coupled rows; one averaging where D had inequalities."""
+        found = np.zeros(self.layout.width)
+        found[: self.user.m] = coupled
         if self.layout.width == self.user.m:
-            return price
+            return found
         rows = np.zeros((len(self.user.agents), self.layout.width))
         for k, (i, agent) in enumerate(self.user.agents.items()):
             unequal = rows_of(agent.D_sense, self.user.r[i], equal=False)
             rows[k, self.layout.moved(i)] = shared[k][unequal]
-        price[self.user.m :] = self.user.n * runtime.average(rows[:, self.user.m :])[0]
-        return price
+        found[self.user.m :] = self.user.n * runtime.average(rows[:, self.user.m :])[0]
+        return found
 
     def equations(self, shared: Sequence[Array]) -> list[Array]:
-        """The prices of those rows of D_i that stayed."""
+        """The multipliers of those rows of D_i that stayed."""
         agents = self.user.agents.values()
         return [
             v[rows_of(agent.D_sense, len(v), equal=True)]
@@ -260,5 +262,5 @@ def _refuse_operators(user: Problem, i: int, slacks: int, plan: Layout) -> None:
         if there and block is not None and not (is_sparse(block) or isinstance(block, np.ndarray)):
             raise InputError(
                 f"{user.who(i)}, block {name}: is an operator, and inequality rows need a slack "
-                "beside its columns; give its matrix, dense or sparse"
+                "next to its columns; give its matrix, dense or sparse"
             )

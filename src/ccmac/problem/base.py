@@ -22,7 +22,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, folder, is_whole, several, whole
 from ccmac.problem.agent import MATRICES, Agent, checked_agent, clean_agent, has, who
 from ccmac.problem.reading import Senses, bound, distinct, names, not_crossed, senses
-from ccmac.problem.sizes import coupled_dimension, local_dimension, shared_dimension, told
+from ccmac.problem.sizes import coupled_dimension, length_of, local_dimension, shared_dimension
 from ccmac.texts import shown
 
 
@@ -69,8 +69,8 @@ class Problem:
         listed, total = _listed(agents, n)
         clean = {i: clean_agent(i, agent) for i, agent in sorted(listed.items())}
         distinct("agents", [a.name for a in clean.values() if a.name is not None])
-        shared = shared_dimension(clean, q, told(z_lower, z_upper, z_names))
-        coupled = coupled_dimension(clean, m, told(sense, row_names))
+        shared = shared_dimension(clean, q, length_of(z_lower, z_upper, z_names))
+        coupled = coupled_dimension(clean, m, length_of(sense, row_names))
         here = {k for k in MATRICES if any(has(getattr(a, k)) for a in clean.values())}
         for k in several("problem, present", present, f"some of {', '.join(MATRICES)}"):
             if not isinstance(k, str) or k not in MATRICES:
@@ -156,7 +156,7 @@ class Problem:
         learn the sum of the B_j. Uniform weights give the least chi of all redistributions, and
         chi = 1 when there is no D. Operator blocks are refused.
         """
-        from ccmac.angles.rebalance import rebalanced
+        from ccmac.problem.rebalance import rebalanced
 
         return rebalanced(self, weights)
 

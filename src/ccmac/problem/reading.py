@@ -51,7 +51,7 @@ def rows_of(sense: Senses | None, count: int, *, equal: bool) -> NDArray[np.intp
 
 
 def signs(sense: Senses) -> Array:
-    """+1 for ``<=``, -1 for ``>=``, 0 for ``==``: the sign of a row's price."""
+    """+1 for ``<=``, -1 for ``>=``, 0 for ``==``: the sign of a row's multiplier."""
     return np.where(sense == AT_MOST, 1.0, np.where(sense == AT_LEAST, -1.0, 0.0))
 
 

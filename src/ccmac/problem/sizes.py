@@ -1,4 +1,4 @@
-"""The sizes of x_i, z and the coupled rows, from whatever tells them."""
+"""The sizes of x_i, z and the coupled rows, from whatever says them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,10 @@ from ccmac.problem.agent import Agent, who
 def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int | None) -> int:
     """q, from any B_i or D_i, else from an objective (its z-part, or its size less that of x).
 
-    ``limits`` is the number of bounds or names of z, if these tell it.
+    ``limits`` is the number of bounds or names of z, if these say it.
     """
-    found = given
-    source = "the problem's q"
-    if given is not None:
-        whole("problem: q", given)
-    for i, agent in agents.items():
-        for name in ("B", "D"):
-            block = getattr(agent, name)
-            if block is None:
-                continue
-            if found is not None and block.shape[1] != found:
-                raise InputError(
-                    f"{who(i, agent.name)}, block {name}: has {block.shape[1]} columns but z has "
-                    f"{found} entries by {source}; every agent shares one z"
-                )
-            found = block.shape[1]
-            source = f"{who(i, agent.name)}, block {name}"
+    clash = "columns but z has {} entries by {}; every agent shares one z"
+    found, source = _of_blocks(agents, "BD", 1, "q", given, clash)
     for i, agent in agents.items():
         implied = _implied_by_objective(i, agent)
         if implied is None:
@@ -45,10 +31,32 @@ def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int
     found = limits if found is None else found
     if found is None:
         raise InputError(
-            "problem: the size of z cannot be told from B, D or the objectives; "
+            "problem: the size of z is not known from B, D or the objectives; "
             "give a B_i (zero if need be) or pass q="
         )
     return found
+
+
+def _of_blocks(
+    agents: Mapping[int, Agent], names: str, axis: int, size: str, given: int | None, clash: str
+) -> tuple[int | None, str]:
+    """The size that the blocks ``names`` have along ``axis``, and which of them said it last."""
+    found = given
+    source = f"the problem's {size}"
+    if given is not None:
+        whole(f"problem: {size}", given)
+    for i, agent in agents.items():
+        for name in names:
+            block = getattr(agent, name)
+            if block is None:
+                continue
+            here = f"{who(i, agent.name)}, block {name}"
+            count = block.shape[axis]
+            if found is not None and count != found:
+                raise InputError(f"{here}: has {count} {clash.format(found, source)}")
+            found = count
+            source = here
+    return found, source
 
 
 def _implied_by_objective(i: int, agent: Agent) -> int | None:
@@ -70,23 +78,8 @@ def _implied_by_objective(i: int, agent: Agent) -> int | None:
 
 def coupled_dimension(agents: Mapping[int, Agent], given: int | None, limits: int | None) -> int:
     """m, from any A_i, B_i or b_i, else from the number of senses or names."""
-    found = given
-    source = "the problem's m"
-    if given is not None:
-        whole("problem: m", given)
-    for i, agent in agents.items():
-        me = who(i, agent.name)
-        for name in ("A", "B", "b"):
-            block = getattr(agent, name)
-            if block is None:
-                continue
-            if found is not None and block.shape[0] != found:
-                raise InputError(
-                    f"{me}, block {name}: has {block.shape[0]} rows but the coupled equation "
-                    f"has {found} by {source}; A_i, B_i and b_i have one common row count"
-                )
-            found = block.shape[0]
-            source = f"{me}, block {name}"
+    clash = "rows but the coupled equation has {} by {}; A_i, B_i and b_i have one common row count"
+    found, _ = _of_blocks(agents, "ABb", 0, "m", given, clash)
     return limits or 0 if found is None else found
 
 
@@ -103,7 +96,7 @@ def local_dimension(i: int, agent: Agent, q: int) -> int:
         return agent.objective.x_size
     dim = agent.objective.dim
     if dim is None:
-        return told(agent.lower, agent.upper) or 0
+        return length_of(agent.lower, agent.upper) or 0
     if dim < q:
         raise InputError(
             f"{who(i, agent.name)}, objective: acts on {dim} entries but z alone has {q}; "
@@ -112,7 +105,7 @@ def local_dimension(i: int, agent: Agent, q: int) -> int:
     return dim - q
 
 
-def told(*vectors: Any) -> int | None:
+def length_of(*vectors: Any) -> int | None:
     """The length of the first that is a vector or a list."""
     given = (as_array("problem", v) for v in vectors if v is not None)
     return next((len(v) for v in given if v.ndim == 1), None)

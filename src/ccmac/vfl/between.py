@@ -63,8 +63,8 @@ class Agreement(Terms, frozen=True, kw_only=True):
 
     def digest(self) -> Array:
         """Numbers that differ where agreements do."""
-        told = hashlib.sha256(repr(self).encode()).digest()
-        return np.array([_number(told[k : k + HALF]) for k in (0, HALF)])
+        digest = hashlib.sha256(repr(self).encode()).digest()
+        return np.array([_number(digest[k : k + HALF]) for k in (0, HALF)])
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,10 @@ def train(
     order = joined_rows(agreement, table.keys, runtime)
     table = table.taken(order)
     y = None if y is None else np.asarray(y)[order]
-    labels = _Labels.told(agreement, y, table.keys, runtime)
-    centre = agreement.intercept and bool(_told(runtime, [float(may_be_centred(table.X))]).all())
+    labels = _Labels.announced(agreement, y, table.keys, runtime)
+    centre = agreement.intercept and bool(
+        _gathered(runtime, [float(may_be_centred(table.X))]).all()
+    )
     centred = centre and agreement.loss == "squared"
     model = VerticalModel(
         agreement.loss,
@@ -195,13 +197,13 @@ def joined_rows(
     texts = [None if is_missing(key) or key == "" else str(key) for key in keys.tolist()]
     check_unique(f"party {shown(names[runtime.owned[0]])}", np.array(texts, dtype=object))
     own = {_hashed(agreement.salt, key): row for row, key in enumerate(texts)}
-    counts = _told(runtime, [float(len(own))])[:, 0].astype(int)
+    counts = _gathered(runtime, [float(len(own))])[:, 0].astype(int)
     line = np.full(2 * int(counts.max()), -1.0)
     line[: 2 * len(own)] = np.array(list(own)).ravel()
-    heard = runtime.gather(line[None, :])
+    everybody = runtime.gather(line[None, :])
     held = [
         set(map(tuple, row[: 2 * count].reshape(-1, 2).tolist()))
-        for row, count in zip(heard, counts, strict=True)
+        for row, count in zip(everybody, counts, strict=True)
     ]
     common = set.intersection(*held)
     if not common:
@@ -218,15 +220,15 @@ def joined_rows(
 
 
 def _hashed(salt: str, key: str | None) -> tuple[float, float]:
-    told = hmac.new(salt.encode(), str(key).encode(), hashlib.sha256).digest()
-    return _number(told[:HALF]), _number(told[HALF : 2 * HALF])
+    digest = hmac.new(salt.encode(), str(key).encode(), hashlib.sha256).digest()
+    return _number(digest[:HALF]), _number(digest[HALF : 2 * HALF])
 
 
 def _number(part: bytes) -> float:
     return float(int.from_bytes(part, "big"))
 
 
-def _told(runtime: Runtime, numbers: Sequence[float]) -> Array:
+def _gathered(runtime: Runtime, numbers: Sequence[float]) -> Array:
     """Every party's numbers, a row each."""
     return runtime.gather(np.array([numbers], dtype=np.float64))
 
@@ -250,8 +252,8 @@ def _place(agreement: Agreement, name: str, runtime: Runtime) -> int:
 
 def _compare(agreement: Agreement, runtime: Runtime) -> None:
     """All have the same agreement."""
-    heard = _told(runtime, agreement.digest().tolist())
-    other = next((i for i, row in enumerate(heard) if (row != heard[0]).any()), None)
+    everybody = _gathered(runtime, agreement.digest().tolist())
+    other = next((i for i, row in enumerate(everybody) if (row != everybody[0]).any()), None)
     if other is not None:
         names = agreement.parties
         raise InputError(
@@ -271,11 +273,11 @@ class _Labels:
     classes: tuple[Any, ...]
 
     @classmethod
-    def told(cls, agreement: Agreement, y: Any, keys: Any, runtime: Runtime) -> _Labels:
-        """One party has them; the others hear them unless it keeps them."""
+    def announced(cls, agreement: Agreement, y: Any, keys: Any, runtime: Runtime) -> _Labels:
+        """One party has them; the others learn them unless it keeps them."""
         targets, classes = (None, ()) if y is None else encoded(agreement.loss, y, keys)
         outputs = len(classes) if agreement.loss == "multinomial" else 1
-        known = _told(runtime, [float(targets is not None), float(max(outputs, 1))])
+        known = _gathered(runtime, [float(targets is not None), float(max(outputs, 1))])
         holders = np.flatnonzero(known[:, 0])
         if len(holders) != 1:
             who = ", ".join(agreement.parties[i] for i in holders) or "nobody"

@@ -62,8 +62,8 @@ def problem(
     direction that realizes chi when N > d), or ``"feature-norm"`` (in proportion to ||X_i||_F).
     ``regularization`` is lambda, ``shared_regularization`` rho, ``l1`` adds l1 ||w||_1, ``delta``
     is Huber's threshold. ``label_owner`` (a party's name or number) keeps the loss to itself.
-    It brings the labels; it cannot hide them: all parties know z and the coupled price, from which
-    a squared loss tells every label and a logistic loss its sign.
+    It brings the labels but cannot hide them: all parties know z and the coupled multipliers, which
+    show every label of a squared loss and the sign of those of a logistic one.
     ``intercept=True`` adds an unpenalized one, ``standardize=True`` divides every column by its
     standard deviation, ``sample_weight=`` weighs the rows.
     """

@@ -26,7 +26,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, real_vector
 from ccmac.linalg.blocks import dense, has_entries
 from ccmac.linalg.tolerances import WEIGHT_SUM
-from ccmac.problem import Problem
+from ccmac.problem.base import Problem
 
 
 def rebalanced(problem: Problem, weights: Any = None) -> Problem:
