@@ -55,36 +55,26 @@ def test_a_state_by_kinds() -> None:
 
 
 @pytest.mark.parametrize("led", [True, False])
-@pytest.mark.parametrize("parted", [True, False])
-@pytest.mark.parametrize("always", [True, False])
-def test_agent_0_is_followed_where_processes_differ(led: bool, parted: bool, always: bool) -> None:
-    """Digests are compared for nothing; what all know is told where they differ, or always."""
-    compared = list[Array]()
+def test_agent_0_is_followed_where_processes_differ(led: bool) -> None:
+    """Else the numbers enter the digest."""
+    digested = list[Array]()
     sent = list[Array]()
-
-    def compare(mine: Array) -> bool:
-        compared.append(mine)
-        return parted
 
     def common(mine: Array) -> Array:
         sent.append(mine)
         return mine + 1.0
 
-    notes = Fake(led=led, compare=compare, parted=True)
-    runtime: Any = Fake(notes=notes, common=common)
+    runtime: Any = Fake(notes=Fake(led=led, remember=digested.append), common=common)
     state = sample()
-    found = state.agreed(runtime, always=always)
-    mine = [7.0, 7.0, 7.0, 7.0, 2.0, 1.5, 0.0] if led else [2.0, 1.5, 0.0]
-    followed = parted or (led and always)
-    assert [v.tolist() for v in sent] == ([mine] if followed else [])
-    assert [v.tolist() for v in compared] == ([] if led and always else [mine])
-    if not followed:
+    found = state.agreed(runtime)
+    if not led:
         assert found is state
+        assert [v.tolist() for v in digested] == [[2.0, 1.5, 0.0]]
         return
-    assert notes.parted is False
+    assert [v.tolist() for v in sent] == [[7.0, 7.0, 7.0, 7.0, 2.0, 1.5, 0.0]]
     assert (found.count, found.size, found.over) == (3, 2.5, True)
     assert type(found.count) is int
-    assert found.common.tolist() == [[8.0 if led else 7.0] * 4]
+    assert found.common.tolist() == [[8.0] * 4]
     assert found.w is state.w
     assert found.told is state.told
 

@@ -32,7 +32,7 @@ def test_what_is_said_of_the_rows(kept: float, dropped: float, told: bool) -> No
     near = {"kept": kept, "dropped": dropped}
     reduced = Fake(rank=3, least=0.5, condition=7.0, near_cut=near, convention="said")
     reduced.redundant = {"coupled": [2], "shared": {}}
-    work: Any = Fake(runtime=Fake(notes=Fake(led=False, drift=2e-16)), constraints=reduced)
+    work: Any = Fake(runtime=Fake(notes=Fake(led=False)), constraints=reduced)
     work.problem = Fake(agents={4: None, 7: None})
     work.local = Fake(spaces=[row_space(np.eye(2)), row_space(np.ones((2, 1)))])
     facts = finish._facts(work, proved(), "proved")
@@ -45,8 +45,6 @@ def test_what_is_said_of_the_rows(kept: float, dropped: float, told: bool) -> No
         expected["rank_cut"] = near
     assert facts == expected
     assert finish._facts(work, None, "nothing") == {"rests_on": "nothing"}
-    work.runtime.notes.led = True
-    assert finish._facts(work, None, "nothing") == {"rests_on": "nothing", "drift": 2e-16}
 
 
 # -- results without a run -------------------------------------------------------------------------

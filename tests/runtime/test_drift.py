@@ -45,31 +45,23 @@ def test_owners_one_of_whom_is_off_by_an_ulp_end_alike(
     assert job.stdout.strip() == LED.format(len(cases)), job.stderr
 
 
-def heard(processes: list[Notes]) -> None:
-    total = sum(notes.mine for notes in processes)
-    for notes in processes:
-        notes.hear(total)
-
-
 def test_digests_that_differ_have_all_led_and_a_parting_of_led_ones_ends_the_run() -> None:
     processes = [Notes(3) for _ in range(3)]
-    for notes in processes:
-        notes.remember(np.array([1.0]))
-    heard(processes)
-    assert not any(notes.led or notes.parted for notes in processes)
-    for notes, value in zip(processes, (2.0, 2.0, np.nextafter(2.0, 3.0)), strict=True):
-        assert not notes.compare(np.array([value]))
-    heard(processes)
-    assert all(notes.led and notes.parted for notes in processes)
-    for notes in processes:
-        assert notes.compare(np.array([2.0]))
-        notes.remember(np.array([2.0]), same=True)
-    heard(processes)  # as alike as they were told to be
-    processes[1].remember(np.array([3.0]), same=True)
-    for notes in (processes[0], processes[2]):
-        notes.remember(np.array([4.0]), same=True)
+
+    def remember(*values: float) -> None:
+        for notes, value in zip(processes, values, strict=True):
+            notes.remember(np.array([value]))
+        total = sum(notes.mine for notes in processes)
+        for notes in processes:
+            notes.read(total)
+
+    remember(1.0, 1.0, 1.0)
+    assert not any(notes.led for notes in processes)
+    remember(2.0, 2.0, np.nextafter(2.0, 3.0))
+    assert all(notes.led for notes in processes)
+    remember(2.0, 2.0, 2.0)
     with pytest.raises(CcmacError, match="parted ways"):
-        heard(processes)
+        remember(4.0, 3.0, 4.0)
 
 
 @pytest.mark.parametrize(

@@ -97,22 +97,21 @@ class Check:
     def agreed(self, runtime: Runtime) -> Check:
         """Where processes round differently: what all of them find, and the largest bound.
 
-        One averaging where something is claimed. ``notes.drift`` becomes the largest of all.
+        One averaging where something is claimed.
         """
         if not runtime.notes.led or (self.certificate is None and not self.done):
             return self
         found = self.certificate
         evidence = self.evidence
-        notes = runtime.notes
         error = math.nan if found is None else found.error
-        mine = [self.bound, error, notes.drift, self.ratio, float(self.verdict is not None)]
+        mine = [self.bound, error, self.ratio, float(self.verdict is not None)]
         table = runtime.gather(np.tile(mine, (len(runtime.owned), 1)))
-        bound, error, notes.drift, ratio, some = (float(v) for v in table.max(axis=0))
+        bound, error, ratio, some = (float(v) for v in table.max(axis=0))
         if found is not None:
             found = replace(found, error=error)
         if evidence is not None:
             evidence = replace(evidence, ratio=ratio)
-        everybody = bool(table[:, 4].min())
+        everybody = bool(table[:, 3].min())
         if some and not everybody:
             evidence = None
         return Check(bound, evidence, found, self.verdict if everybody else None)

@@ -70,30 +70,27 @@ class State:
         """Everything that is no array."""
         return {f.name: getattr(self, f.name) for f in fields(self) if "kind" not in f.metadata}
 
-    def agreed(self, runtime: Runtime, *, always: bool = False) -> Self:
-        """The same, by a digest that rides; agent 0's numbers and common rows where one differed.
-
-        Rows are compared once processes are known to round differently; ``always``: then agent
-        0's are taken at any rate (for a checkpoint, so that a resumed run has the same bits).
+    def agreed(self, runtime: Runtime) -> Self:
+        """The same, its numbers in the digest; where processes round differently, with agent 0's
+        numbers and common rows: one averaging.
         """
         numbers = self.numbers()
-        notes = runtime.notes
-        names = [f.name for f in fields(self) if f.metadata.get("common") and notes.led]
-        arrays = {name: getattr(self, name) for name in names}
-        parts = [*map(np.ravel, arrays.values()), np.array([*map(float, numbers.values())])]
-        mine = np.concatenate(parts)
-        if not (always and notes.led) and not notes.compare(mine):
+        last = np.array([*map(float, numbers.values())])
+        if not runtime.notes.led:
+            runtime.notes.remember(last)
             return self
+        names = [f.name for f in fields(self) if f.metadata.get("common")]
+        arrays = {name: getattr(self, name) for name in names}
+        parts = [*map(np.ravel, arrays.values()), last]
         ends = np.cumsum([len(part) for part in parts[:-1]], dtype=int)
-        *pieces, last = np.split(runtime.common(mine), ends)
-        notes.parted = False
-        told: dict[str, Any] = {
+        *pieces, last = np.split(runtime.common(np.concatenate(parts)), ends)
+        agreed: dict[str, Any] = {
             name: np.reshape(piece, arrays[name].shape).astype(arrays[name].dtype)
             for name, piece in zip(names, pieces, strict=True)
         }
         for (name, before), value in zip(numbers.items(), last.tolist(), strict=True):
-            told[name] = type(before)(value)
-        return replace(self, **told)
+            agreed[name] = type(before)(value)
+        return replace(self, **agreed)
 
 
 S = TypeVar("S", bound=State)

@@ -159,7 +159,6 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 break
             health.ask(state, count)
             if settings.saver is not None and settings.saver.due(count):
-                state = state.agreed(runtime, always=True)
                 settings.saver.save(count, state)
             if settings.callback is not None and settings.callback(count, state.copied()) is True:
                 status = "interrupted"

@@ -293,8 +293,6 @@ def _rests_on(
 def _facts(work: Workspace, bound: Proved | None, rests: str) -> dict[str, Any]:
     """What is said of the bound in ``Result.certificates``."""
     facts: dict[str, Any] = {"rests_on": rests}
-    if work.runtime.notes.led:
-        facts["drift"] = work.runtime.notes.drift
     known = work.constraints
     if bound is not None and bound.w is None and known is not None:
         facts["rows"] = {

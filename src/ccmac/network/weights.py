@@ -97,12 +97,12 @@ def eccentricities(weights: sp.csr_array) -> NDArray[np.int64]:
 
 
 def flooded(weights: sp.csr_array, origins: range) -> NDArray[np.int64]:
-    """Hops until all agents have heard of each origin, one bit each: for graphs of few hops."""
+    """Hops until all agents know of each origin, one bit each: for graphs of few hops."""
     n = weights.shape[0]
     links = sp.csr_array(abs(weights) + sp.eye_array(n))
-    heard = np.zeros((n, -(-len(origins) // 64) * 64), dtype=bool)
-    heard[list(origins), range(len(origins))] = True
-    bits = np.packbits(heard, axis=1).view(np.uint64)  # words of 64 origins
+    known_to = np.zeros((n, -(-len(origins) // 64) * 64), dtype=bool)
+    known_to[list(origins), range(len(origins))] = True
+    bits = np.packbits(known_to, axis=1).view(np.uint64)  # words of 64 origins
     count = np.zeros(len(origins), dtype=np.int64)
     while True:
         everybody = np.bitwise_and.reduce(bits, axis=0).view(np.uint8)

@@ -300,7 +300,7 @@ class Runtime(ABC):
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
         """When time is over (by time.monotonic()), and who knows whether a user wants to stop.
 
-        Both are told to all with every averaging. Without a deadline nothing waits any more.
+        Both reach all with every averaging. Without a deadline nothing waits any more.
         """
         self.notes.deadline = deadline
         self.notes.asked = asked

@@ -103,6 +103,6 @@ def reason(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is refused ({error.verify_message})"
     if isinstance(error, ssl.SSLError):
-        told = (error.reason or type(error).__name__).lower().replace("_", " ")
-        return f"its certificate is refused ({told})" if "certificate" in told else f"TLS: {told}"
+        why = (error.reason or type(error).__name__).lower().replace("_", " ")
+        return f"its certificate is refused ({why})" if "certificate" in why else f"TLS: {why}"
     return getattr(error, "strerror", None) or type(error).__name__

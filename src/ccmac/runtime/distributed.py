@@ -118,15 +118,15 @@ class Distributed(Runtime):
             rows = self._relayed(scheme, block)
             total = scheme.total(rows[:, :middle])
             seen = rows[:, middle:]
-            heard = float(rows[:, -1].sum())
+            flags = float(rows[:, -1].sum())
         else:
             assert isinstance(scheme, Tree)
             for matrix in scheme.schedule:
                 block = self._mix(block, matrix)
             total = block[:1, :middle].copy()
             seen = block[:1, middle:]
-            heard = float(block[0, -1])
-        self.notes.hear(heard)
+            flags = float(block[0, -1])
+        self.notes.read(flags)
         totals = np.split(total, np.cumsum([p.shape[1] for p in parts])[:-1], axis=1)
         found = []
         start = 0
@@ -147,7 +147,7 @@ class Distributed(Runtime):
         columns += [np.reshape(table, (count, -1)) for table in tables]
         note = np.full((count, NOTE), self.notes.mine)
         rows = self._relayed(scheme, np.concatenate([*columns, note], axis=1))
-        self.notes.hear(float(rows[:, -1].sum()))
+        self.notes.read(float(rows[:, -1].sum()))
         ends = np.cumsum([column.shape[1] for column in columns])
         pieces = np.split(rows, ends, axis=1)
         found = [
@@ -187,7 +187,7 @@ class Distributed(Runtime):
         known = np.asarray(values, dtype=np.float64)
         if self.notes.led and known.size:
             known = leading.followed(self, known)
-        self.notes.remember(known, same=self.notes.led)
+        self.notes.remember(known)
         return known
 
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
@@ -253,8 +253,8 @@ class Distributed(Runtime):
         lines = self._funnel(line, np.full(self.ranks, ROSTER_FLOATS))
         if lines is None:
             return None
-        told = lines.reshape(self.ranks, ROSTER_FLOATS)
-        return [f"rank {r}: {row.tobytes().decode().rstrip()}" for r, row in enumerate(told)]
+        said = lines.reshape(self.ranks, ROSTER_FLOATS)
+        return [f"rank {r}: {row.tobytes().decode().rstrip()}" for r, row in enumerate(said)]
 
     def audit_report(self) -> list[Entry] | None:
         """Everything that every rank sent, at the root; None elsewhere (and without an audit)."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from ccmac.errors import CcmacError
 from ccmac.runtime.partition import describe
 
-# An error that every rank meets (a bad argument) is told by rank 0 alone: the others give it this
+# An error that every rank meets (a bad argument) is said by rank 0 alone: the others give it this
 # long to speak and to end the job before they speak themselves.
 GRACE_SECONDS = 0.5
 # The launcher forwards the line through a pipe of its own and drops what it has not yet read when

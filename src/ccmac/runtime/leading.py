@@ -3,9 +3,9 @@
 Sums over agents have the same bits everywhere, for additions round alike on every processor. What
 everybody computes from them by BLAS, LAPACK or exp may differ in the last bits, and more where a
 problem is ill conditioned. A run whose processes differ in this is *led*: numbers that all compute
-from what all know travel from agent 0 to everybody before they are used, in an averaging of their
-own that is charged, and everybody goes on with the same bits. Who differs without being led is seen
-by the digests (:mod:`ccmac.runtime.notes`), and the run is led from then on.
+from what all know, and the state after every step, travel from agent 0 to everybody before they are
+used, in averagings of their own that are charged. A run in which a digest differs
+(:mod:`ccmac.runtime.notes`) is led from then on.
 """
 
 from __future__ import annotations
@@ -48,19 +48,15 @@ def needed(runtime: Runtime) -> bool:
     """Whether two processes round a few results differently; not charged."""
     digest = hashlib.sha256(arithmetic()).digest()[:DIGEST_BYTES]
     mine = float(int.from_bytes(digest, "big"))
-    told = runtime._gather(np.full((len(runtime.owned), 1), mine))
-    return bool((told != told[0]).any())
+    digests = runtime._gather(np.full((len(runtime.owned), 1), mine))
+    return bool((digests != digests[0]).any())
 
 
 def followed(runtime: Runtime, mine: Array) -> Array:
-    """Agent 0's numbers in place of ``mine``: one averaging. ``notes.drift``: how far off."""
+    """Agent 0's numbers in place of ``mine``: one averaging."""
     whole = runtime.averaging.rows_known
     rows = np.zeros((len(runtime.owned), mine.size))
     if runtime.owned.start == 0:
         rows[0] = mine.ravel()
-    told = runtime.ride(rows, whole=whole).value
-    led = np.reshape(told[0] if whole else told, mine.shape)
-    with np.errstate(invalid="ignore"):  # of infinities, which are alike
-        off = np.where(led == mine, 0.0, np.abs(led - mine))
-    runtime.notes.drift = max(runtime.notes.drift, float(np.max(off)))
-    return led
+    found = runtime.ride(rows, whole=whole).value
+    return np.reshape(found[0] if whole else found, mine.shape)

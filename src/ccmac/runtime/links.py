@@ -4,7 +4,7 @@ Of two neighbors the one with the larger number dials, again and again until it 
 start in any order. Both tell who they are, compare what all owners must have alike, and send again
 what the other lacks: messages are numbered and kept until they are acknowledged
 (:mod:`ccmac.runtime.wire`). A connection that is silent is made again; a neighbor that is silent
-for longer than ``patience`` ends the run here, and everybody is told why.
+for longer than ``patience`` ends the run here, and everybody learns why.
 
 The connections run in a thread of their own, so that signs of life are exchanged while an agent
 computes.
@@ -57,7 +57,7 @@ class Peer:
     newest: asyncio.StreamWriter | None = None  # the connection that counts, also unfinished
     writer: asyncio.StreamWriter | None = None  # the same once the neighbor has said who it is
     session: str | None = None  # of the process we talk to: another one has forgotten everything
-    heard: float = 0.0
+    last: float = 0.0  # when something came from it
     left: bool = False  # the neighbor has finished
     connections: int = 0
     violations: int = 0
@@ -197,7 +197,7 @@ class Links:
         if sock is not None:
             self._spawn(self._accept(sock, server))
         for peer in self.links.values():
-            peer.heard = self.loop.time()
+            peer.last = self.loop.time()
             self._spawn(self._watch(peer))
             if peer.address is not None:
                 self._spawn(self._dial(peer, peer.address, client))
@@ -272,14 +272,14 @@ class Links:
         while self.failure is None and not peer.settled:
             limit = self.patience if peer.connections else self.wait
             pause = self.beat / 2 if peer.writer is None else self.beat
-            left = peer.heard + limit - self.loop.time()
+            left = peer.last + limit - self.loop.time()
             await asyncio.sleep(max(min(pause, left), 0.01))
-            silence = self.loop.time() - peer.heard
+            silence = self.loop.time() - peer.last
             if silence > (self.patience if peer.connections else self.wait) and not peer.left:
                 what = "has not been heard of" if peer.connections else "did not come"
                 self.fail(
                     PeerLost(
-                        f"agent {peer.number}: {what} for {silence:.0f} s (told by agent {self.me})"
+                        f"agent {peer.number}: {what} for {silence:.0f} s (says agent {self.me})"
                         "; the run ends; start all owners again to continue from their checkpoints"
                     )
                 )
@@ -342,7 +342,7 @@ class Links:
             self._open.discard(writer)
 
     def _hear(self, peer: Peer) -> None:
-        peer.heard = self.loop.time()
+        peer.last = self.loop.time()
 
     def _neighbor(self, names: list[str]) -> Peer:
         """Whose certificate this is, if it should dial us."""

@@ -46,7 +46,7 @@ class Owners(Transport):
         return []
 
     def abort(self, code: int) -> None:
-        """Owners are told by whoever leaves the links' block with an error."""
+        """Whoever leaves the links' block with an error says so to all."""
 
     def close(self) -> None:
         """The links are closed by whoever opened them."""

@@ -15,8 +15,8 @@ LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 def processes_started() -> int:
     """How many processes a launcher (mpiexec, srun) has started, by its own word; 1 without one."""
-    told = (os.environ.get(name, "") for name in LAUNCHERS)
-    return next((int(value) for value in told if value.isdecimal()), 1)
+    said = (os.environ.get(name, "") for name in LAUNCHERS)
+    return next((int(value) for value in said if value.isdecimal()), 1)
 
 
 def bounds(n: int, ranks: int) -> Index:
