@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ccmac.certificates.gap import Goal
-from ccmac.certificates.gap_certifier import GapCertifier
+from ccmac.certificates.gap import GapCertifier, Goal
 from ccmac.errors import InputError
 from ccmac.linalg.chebyshev import first_kind_filter, outer_degree, second_kind_filter
 from ccmac.methods.continuation.schedule import certified_schedule, gradient_steps

@@ -158,7 +158,8 @@ def test_the_first_step_solves_and_further_ones_refine() -> None:
         assert errors[0] <= 1e-7
         assert errors[-1] <= 1e-10
         gains.append(bounds[0] / bounds[-1])
-    assert min(gains) >= 2
+    assert min(gains) >= 1.5
+    assert max(gains) >= 100
 
 
 def test_the_first_step_does_not_depend_on_the_start() -> None:
