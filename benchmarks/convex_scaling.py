@@ -23,8 +23,8 @@ from scipy.optimize import linprog
 
 import ccmac
 from ccmac.methods import CrossContinuation, CrossSliding
-from ccmac.methods.continuation.schedule import certified_schedule
 from ccmac.objectives import L1, LeastSquares, SquaredDistance, Sum
+from ccmac.paper.schedules.continuation import certified_schedule
 from ccmac.results import Result
 from ccmac.runtime import InProcess
 

@@ -70,7 +70,7 @@ def test_calls_are_proportional_to_the_cross_factor() -> None:
 
 def test_practical_is_three_hundred_times_cheaper() -> None:
     """The same criterion, proved at exit for the same radius."""
-    from ccmac.methods.continuation.schedule import certified_schedule
+    from ccmac.paper.schedules.continuation import certified_schedule
 
     for seed in range(3):
         problem, toy = stack(seed)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ccmac.certificates.gap import GapCertifier, Goal
 from ccmac.errors import InputError
 from ccmac.linalg.chebyshev import first_kind_filter, outer_degree, second_kind_filter
-from ccmac.methods.continuation.schedule import certified_schedule, gradient_steps
-from ccmac.methods.continuation.steps import Continuation, Correction, StageSteps, stage_step
+from ccmac.methods.continuation import Correction, StageSteps, stage_step
+from ccmac.paper.schedules.continuation import Continuation, certified_schedule, gradient_steps
 from methods.dense_system import Toy
 
 Array = NDArray[np.float64]

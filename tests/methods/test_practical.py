@@ -13,8 +13,8 @@ import pytest
 from ccmac.certificates.gap import Gap, Goal
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import correction_interval
-from ccmac.methods.continuation import practical
-from ccmac.methods.continuation.practical import PracticalContinuation, PracticalState
+from ccmac.methods import continuation as practical
+from ccmac.methods.continuation import PracticalContinuation, PracticalState
 
 H = np.diag([1.0, 2.0, 0.5])
 g = np.array([1.0, -1.0, 2.0])

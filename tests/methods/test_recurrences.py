@@ -13,11 +13,9 @@ import pytest
 from ccmac.certificates.gap import Gap
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.continuation.agd import AcceleratedGradient
-from ccmac.methods.continuation.steps import StageSteps, stage_step
-from ccmac.methods.sliding.practical import DoublingSliding
-from ccmac.methods.sliding.schedule import Phase
-from ccmac.methods.sliding.steps import Sliding, SubgradientIteration, Sums
+from ccmac.methods.continuation import AcceleratedGradient, StageSteps, stage_step
+from ccmac.methods.sliding.subgradient import DoublingSliding, Phase, SubgradientIteration, Sums
+from ccmac.paper.schedules.sliding import Sliding
 
 RANDOM = np.random.default_rng(0)
 H = np.diag([1.0, 2.0, 0.5])

@@ -7,8 +7,9 @@ import math
 import pytest
 
 from ccmac.errors import InputError
-from ccmac.methods.continuation.schedule import certified_schedule, gradient_steps
-from ccmac.methods.sliding.schedule import balanced_phase, certified_phases
+from ccmac.methods.sliding.subgradient import balanced_phase
+from ccmac.paper.schedules.continuation import certified_schedule, gradient_steps
+from ccmac.paper.schedules.sliding import certified_phases
 
 
 @pytest.mark.parametrize("budget", [1.0, 20.0])

@@ -17,8 +17,7 @@ import ccmac
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods import CrossSliding
 from ccmac.methods.sliding.parts import split
-from ccmac.methods.sliding.practical import LONGEST, DoublingSliding, steepness
-from ccmac.methods.sliding.schedule import balanced_phase, certified_phases
+from ccmac.methods.sliding.subgradient import LONGEST, DoublingSliding, balanced_phase, steepness
 from ccmac.objectives import (
     L1,
     Function,
@@ -29,6 +28,7 @@ from ccmac.objectives import (
     SquaredDistance,
     Sum,
 )
+from ccmac.paper.schedules.sliding import certified_phases
 from methods.convex_problems import case
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.cg import CrossCg
-from ccmac.methods.continuation.method import CrossContinuation
+from ccmac.methods.continuation import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs

@@ -9,7 +9,7 @@ from ccmac.ledger import GREATEST, Cost
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
-from ccmac.methods.continuation.method import CrossContinuation
+from ccmac.methods.continuation import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.forecasts import forecast
 from ccmac.methods.interior.compressed import compressible

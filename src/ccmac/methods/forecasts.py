@@ -25,7 +25,7 @@ from ccmac.ledger import Cost
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Request
 from ccmac.methods.cg import CrossCg
-from ccmac.methods.continuation.method import CrossContinuation
+from ccmac.methods.continuation import CrossContinuation
 from ccmac.methods.direct import STEPS, CrossDirect
 from ccmac.methods.interior.compressed import compressible
 from ccmac.methods.interior.elimination import PARTS

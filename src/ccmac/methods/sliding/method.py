@@ -7,7 +7,6 @@ balanced schedule for a radius R and a bound M.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -23,11 +22,10 @@ from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
 from ccmac.methods.interior.feasible import decided, domain
 from ccmac.methods.interior.made import solvable
 from ccmac.methods.options import option
+from ccmac.methods.paper import imported
 from ccmac.methods.sliding.parts import Parts, first_weight, split_problem, unequal_steps
-from ccmac.methods.sliding.practical import DoublingSliding, steepness
 from ccmac.methods.sliding.proximal import ProximalPrimalDual
-from ccmac.methods.sliding.schedule import certified_phases
-from ccmac.methods.sliding.steps import Sliding
+from ccmac.methods.sliding.subgradient import DoublingSliding, steepness
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
@@ -70,8 +68,10 @@ class CrossSliding(ConvexMethod):
             if split is not None:
                 return self._proximal(work, request, split)
         refuse_sets(work.problem)
-        mode = self._certified if self.schedule == "certified" else self._doubling
-        return mode(work, request)
+        if self.schedule == "certified":
+            schedule = imported("schedules.sliding:certified")
+            return schedule(self, work, request)  # type: ignore[no-any-return]
+        return self._doubling(work, request)
 
     def excludes(self, work: Workspace) -> bool:
         """Where sets are polyhedral, and all may know the equations."""
@@ -86,9 +86,7 @@ class CrossSliding(ConvexMethod):
         found = decided(work, reduced, (request.x0, request.z0))
         return found if isinstance(found, Infeasibility) else None
 
-    def _realized(
-        self, work: Workspace, request: Request, *, equal_steps: bool = False
-    ) -> Realized:
+    def realized(self, work: Workspace, request: Request, *, equal_steps: bool = False) -> Realized:
         """Averaged: the scale from the geometry (curvature says nothing), or s = 1; else as it is.
 
         ``equal_steps``: the prox takes one step for x and z, so that s must be 1.
@@ -106,7 +104,7 @@ class CrossSliding(ConvexMethod):
         balance = work.curvature.regularized(100.0).balance()
         return self.realize(work, request, scale=1.0 / balance**2)
 
-    def _certifier(self, work: Workspace, request: Request, realized: Realized) -> GapCertifier:
+    def certifier(self, work: Workspace, request: Request, realized: Realized) -> GapCertifier:
         w0 = realized.embed(request.x0, request.z0)
         return GapCertifier(realized, w0, work.curvature.convexity)
 
@@ -116,9 +114,9 @@ class CrossSliding(ConvexMethod):
         """``split``: the smooth and the simple part, where F itself has no prox."""
         simple = work.problem if split is None else split[1]
         equal = not unequal_steps(simple, work.runtime)
-        realized = self._realized(work, request, equal_steps=equal)
+        realized = self.realized(work, request, equal_steps=equal)
         goal = self.goal(request)
-        certifier = self._certifier(work, request, realized)
+        certifier = self.certifier(work, request, realized)
         w0 = certifier.w0
         if split is None:
             why = "proximal steps, every objective has a prox"
@@ -138,9 +136,9 @@ class CrossSliding(ConvexMethod):
         return proved(iteration, stopping, why, found)
 
     def _doubling(self, work: Workspace, request: Request) -> Prepared:
-        realized = self._realized(work, request)
+        realized = self.realized(work, request)
         goal = self.goal(request)
-        certifier = self._certifier(work, request, realized)
+        certifier = self.certifier(work, request, realized)
         w0 = certifier.w0
         space = realized.space
         feasible, _ = certifier.repaired(w0, 0.0)
@@ -152,43 +150,8 @@ class CrossSliding(ConvexMethod):
             guess = execution_radius(realized, goal.radius)
         iteration = DoublingSliding(certifier, goal, feasible, guess)
         found = found_in(realized, schedule="practical", mode="subgradient")
-        stopping = None
-        if not request.reference:
-            stopping = Stop(GapJudge(iteration, goal, found), every=True)
+        stopping = None if request.reference else Stop(GapJudge(iteration, goal, found), every=True)
         return proved(iteration, stopping, "subgradients, with doubling", found)
-
-    def _certified(self, work: Workspace, request: Request) -> Prepared:
-        realized = self._realized(work, request)
-        goal = self.goal(request)
-        assert goal.radius is not None
-        steep = (self.lipschitz or declared_lipschitz(work)) * max(1.0, realized.s)
-        radius = execution_radius(realized, goal.radius)
-        epsilon = goal.absolute
-        certifier = self._certifier(work, request, realized)
-        feasible, _ = certifier.repaired(certifier.w0, 0.0)
-        interval = realized.system.interval
-        mu = realized.objective.mu
-        norm = 1.0
-        sigma = 1.0
-        if not realized.system.empty:
-            norm = math.sqrt(interval.high)
-            sigma = math.sqrt(interval.low)
-        mu = mu if math.isfinite(mu) else 0.0
-        phases = certified_phases(norm, sigma, steep, radius, epsilon, mu)
-        iteration = Sliding(certifier, goal, feasible, tuple(phases))
-        found = found_in(
-            realized,
-            schedule="certified",
-            lipschitz=steep,
-            T_ns=steep * radius / epsilon,
-            phases=len(phases),
-            affine=sum(p.affine for p in phases),
-            subgradients=sum(p.subgradients for p in phases),
-            epsilon_schedule=epsilon,
-        )
-        judge = GapJudge(iteration, goal, found, scheduled=True)
-        stopping = Stop(judge, first=math.inf)
-        return proved(iteration, stopping, "the certified schedule", found, iteration.horizon)
 
 
 def refuse_sets(problem: Problem) -> None:
@@ -204,19 +167,3 @@ def refuse_sets(problem: Problem) -> None:
             f"cross-sliding, agent {i}: {named} has no subgradient (a set, or a sum with one); "
             "use schedule='practical' with objectives that all have a prox"
         )
-
-
-def declared_lipschitz(work: Workspace) -> float:
-    """(sum_i M_i^2)^{1/2} of what the objectives declare; one reduction."""
-    problem = work.problem
-    rows = [
-        [a.objective.lipschitz(problem.d[i], problem.q) ** 2] for i, a in problem.agents.items()
-    ]
-    total = float(work.runtime.total(np.array(rows))[0])
-    if not math.isfinite(total):
-        raise InputError(
-            "cross-sliding: some objective declares no bound on its subgradients; give "
-            'CrossSliding(schedule="certified", radius=R, lipschitz=M), M valid within 3R of the '
-            "solution"
-        )
-    return math.sqrt(total)

@@ -1,4 +1,7 @@
-"""Smooth-convex continuation with stages ended by a computable test: the practical schedule.
+"""cross-continuation: smooth objectives without strong convexity.
+
+Stages ended by a computable test; ``schedule="certified"`` runs the paper's instead
+(:mod:`ccmac.paper.schedules.continuation`). Without equations accelerated gradients do.
 
 Opening: plain primal-dual gradient steps on the normalized stack,
 
@@ -19,22 +22,106 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius
+from ccmac.certificates.gap import Gap, GapCertifier, GapJudge, Goal, execution_radius
+from ccmac.certificates.stopping import Stop
+from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import correction_interval
-from ccmac.methods.base import State, known, rows, vector
-from ccmac.methods.continuation.steps import Correction, StageSteps, stage_step
-from ccmac.methods.convex import ProvedIteration, adapted_weight, next_adaptation
+from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
+from ccmac.methods.base import Prepared, Request, State, known, rows, vector
+from ccmac.methods.convex import (
+    ConvexMethod,
+    ProvedIteration,
+    adapted_weight,
+    found_in,
+    next_adaptation,
+    proved,
+)
+from ccmac.methods.options import option
+from ccmac.methods.paper import imported
+from ccmac.realizations.base import AffineSystem
+from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.space import lengths
+from ccmac.workspace import Workspace
 
 LEAST_STEPS = 3
 TEST = 0.8
-CHECK_AGAIN = 1.25  # times the iterations of the stage
 LOOK_BACK = 3  # checks: about twice the iterations
+
+
+@dataclass(frozen=True)
+class Correction:
+    """w - RF(w) = P (w - w_ref) of one system; ``degree`` residuals."""
+
+    system: AffineSystem
+    degree: int
+
+    @classmethod
+    def of(cls, system: AffineSystem) -> Correction:
+        """d_RF = ceil sqrt(lambda_hi / l)."""
+        return cls(system, outer_degree(system.interval.low, system.interval.high))
+
+    def __call__(self, w: Array) -> Array:
+        """P (w - w_ref)."""
+        interval = self.system.interval
+        moved, _ = chebyshev_correction(
+            self.system.residual, w, interval.low, interval.high, self.degree
+        )
+        return moved
+
+
+@dataclass(frozen=True)
+class StageSteps:
+    """tau, eta, theta of one regularization nu; ``weight`` of the augmentation (L in the paper)."""
+
+    nu: float
+    tau: float
+    eta: float
+    theta: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What one step computed: the new triple, and the values a stage's test needs."""
+
+    x: Array
+    f: Array
+    p: Array
+    g: Array
+    slope: Array  # grad phi_nu(g)
+    violation: Array  # P (g - w_ref) (of the half step where nothing is augmented)
+
+
+def stage_step(
+    objective: ExecutionObjective,
+    correct: Correction,
+    s: StageSteps,
+    x: Array,
+    f: Array,
+    p: Array,
+    centre: Array,
+) -> Moved:
+    """Algorithm cvx-stage. Cost: 1 gradient, 2 d_RF residuals (d_RF without augmentation)."""
+    g = s.tau * x + (1.0 - s.tau) * f
+    slope = objective.gradient(g) + s.nu * (g - centre)
+    violation = None
+    if s.weight:
+        violation = correct(g)
+        slope = slope + s.weight * violation
+    shrink = 1.0 / (1.0 + s.eta * s.nu)
+    half = (x - s.eta * (slope - s.nu * g + p)) * shrink
+    moved = correct(half)
+    if violation is None:
+        violation = moved
+    change = s.theta * moved
+    ahead = half - (s.eta * shrink) * change
+    f = g + (2.0 * s.tau / (2.0 - s.tau)) * (ahead - x)
+    return Moved(ahead, f, p + change, g, slope, violation)
 
 
 @dataclass(frozen=True)
@@ -114,7 +201,7 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
             now = float(state.history[0, 0])
             before = float(state.history[0, -1])
             late = state.late + 1 if now > 0.25 * before and math.isfinite(before) else 0
-            state = replace(state, check=math.ceil(CHECK_AGAIN * state.check), late=late)
+            state = replace(state, check=math.ceil(1.25 * state.check), late=late)
             if late >= 2:
                 return replace(state, x=w, centre=w, stages=True, inner=0)
         ahead = w - (0.99 / (0.5 * L + weight)) * (gradient + p)
@@ -217,3 +304,107 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
     def cost(self) -> Cost:
         """Of a step of the opening."""
         return self.objective.cost + self.system.cost
+
+
+@dataclass(frozen=True)
+class GradientState(State):
+    """x, the point y ahead of it, and t."""
+
+    w: Array = vector()
+    ahead: Array = vector()
+    t: float = 1.0
+    count: int = 0
+
+
+class AcceleratedGradient(ProvedIteration[GradientState]):
+    """Accelerated gradients for a smooth convex F without equations (Algorithm cvx-agd).
+
+        x+ = y - grad F(y)/L,   t+ = (1 + sqrt(1 + 4 t^2))/2,   y = x+ + (t - 1)/t+ (x+ - x)
+
+    F(x_k) - F* <= 2 L R^2 / (k + 1)^2, so ceil sqrt(2 L R^2 / eps) gradients suffice: ``steps``.
+    Without a number of them the momentum is dropped when it points uphill: one reduction a step.
+    """
+
+    def __init__(self, certifier: GapCertifier, goal: Goal, steps: int | None = None) -> None:
+        super().__init__(certifier, goal)
+        self.steps = steps
+
+    def begin(self, w: Array, p: Array, price: Array) -> GradientState:
+        """x = y, t = 1; without equations there is no dual."""
+        return GradientState(w, w.copy())
+
+    def step(self, state: GradientState) -> GradientState:
+        """One iteration."""
+        t = state.t
+        ahead = state.ahead
+        gradient = self.objective.gradient(ahead)
+        new = ahead - gradient / self.objective.L
+        if self.steps is None and self.space.dot(gradient, new - state.w) > 0:
+            t = 1.0
+        following = (1.0 + math.sqrt(1.0 + 4.0 * t * t)) / 2.0
+        ahead = new + ((t - 1.0) / following) * (new - state.w)
+        return GradientState(new, ahead, following, state.count + 1)
+
+    def quick_gap(self, state: GradientState) -> Gap | None:
+        """At the iterate: 1 gradient, an averaging."""
+        return self.certifier.gap(state.w, self.objective.gradient(state.w), self.space.zeros())
+
+    def finished(self, state: GradientState) -> bool:
+        """After ``steps`` gradients."""
+        return self.steps is not None and state.count >= self.steps
+
+    @property
+    def cost(self) -> Cost:
+        """1 gradient (and a reduction with restarts)."""
+        reduction = self.space.runtime.total_cost() if self.steps is None else Cost()
+        return self.objective.cost + reduction
+
+
+@dataclass(frozen=True)
+class CrossContinuation(ConvexMethod):
+    """Accelerated primal-dual stages with shrinking regularization."""
+
+    name = "cross-continuation"
+    summary = (
+        "accelerated primal-dual stages with shrinking regularization (smooth, not strongly convex)"
+    )
+    needs = frozenset({"smooth"})
+    scheduled: ClassVar[dict[str, str]] = {
+        "multiplier_budget": "certified",
+        "opening": "practical",
+        "augmentation": "practical",
+    }
+
+    multiplier_budget: float | None = option(
+        None, float, "bound on sigma ||lambda*|| / (L R); by default from the gradient at the start"
+    )
+    opening: bool = option(True, bool, "plain primal-dual steps first, while the bound falls fast")
+    augmentation: bool = option(False, bool, "add (L/2) <w, P w> to the stages, as the paper does")
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """The realization asked for, then the schedule asked for."""
+        realized = self.realize(work, request)
+        goal = self.goal(request)
+        if not realized.objective.L > 0:
+            raise MethodRefused(
+                f"{self.name} needs curvature: F is linear (L = 0); use cross-sliding"
+            )
+        w0 = realized.embed(request.x0, request.z0)
+        certifier = GapCertifier(realized, w0)
+        found = found_in(realized, L=realized.objective.L, schedule=self.schedule)
+        if self.schedule == "certified":
+            schedule = imported("schedules.continuation:certified")
+            return schedule(self, certifier, goal, found)  # type: ignore[no-any-return]
+        why = "smooth, not strongly convex"
+        stopping = None
+        if realized.system.empty:
+            gradients = AcceleratedGradient(certifier, goal)
+            if not request.reference:
+                stopping = Stop(GapJudge(gradients, goal, found))
+            return proved(gradients, stopping, why, found)
+        stages = PracticalContinuation(
+            certifier, goal, opening=self.opening, augmented=self.augmentation
+        )
+        if not request.reference:
+            stopping = Stop(GapJudge(stages, goal, found), every=True)
+        return proved(stages, stopping, why, found)

@@ -1,1 +1,0 @@
-"""cross-continuation: smooth objectives without strong convexity."""
