@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ccmac.errors import InputError
 from ccmac.linalg.chebyshev import (
     chebyshev_correction,
     correction_interval,
@@ -322,3 +323,9 @@ def test_a_graph_filter_in_closed_form(degree: int) -> None:
     assert graph_filter(apply, np.ones(4), low, high, degree) == pytest.approx(expected)
     assert calls[0] == degree
     assert graph_filter(apply, np.ones(4), 2.0, 2.0, degree) == pytest.approx(x / 2)
+
+
+def test_a_degree_that_no_step_could_execute_is_refused() -> None:
+    assert outer_degree(1e-8, 1.0) == 10_000
+    with pytest.raises(InputError, match="near to dependent"):
+        outer_degree(1e-12, 1.0)

@@ -22,6 +22,7 @@ from ccmac.methods import (
 )
 from ccmac.methods.auto import ARGMIN_GRADIENTS
 from ccmac.methods.base import Method, Request
+from ccmac.methods.newton.eliminated import EliminatedNewton
 from ccmac.methods.start import starting_point
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -97,3 +98,17 @@ def test_a_realization_that_does_not_fit_is_refused() -> None:
     made = posed("quadratic")
     with pytest.raises(InputError, match="realization"):
         ccmac.solve(made.problem, made.network, Auto(realization="stack"))
+
+
+def test_a_method_that_diverges_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = posed("logistic")
+
+    def failed(self: Any) -> bool:
+        return isinstance(self.iteration, EliminatedNewton)
+
+    monkeypatch.setattr("ccmac.methods.driver._Health.failed", failed)
+    result = ccmac.solve(made.problem, made.network, max_iterations=2000)
+    assert result.status == "optimal"
+    assert result.plan is not None
+    assert result.plan.method == "cross-apapc"
+    assert any("cross-newton stalled" in warning for warning in result.warnings)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
+from ccmac.errors import InputError
 from ccmac.inputs import Array
 
 DEGREE_SLACK = 1e-9  # before a degree is rounded up: rounding in sqrt or acosh costs none
@@ -20,7 +21,13 @@ Residual = Callable[[Array], Pair]
 
 def outer_degree(low: float, high: float) -> int:
     """N = ceil(sqrt(high/low)) of Algorithm cross-apapc; rounding does not turn 1 into 2."""
-    return max(1, math.ceil(math.sqrt(high / low) - DEGREE_SLACK))
+    degree = max(1, math.ceil(math.sqrt(high / low) - DEGREE_SLACK))
+    if degree > 20_000:
+        raise InputError(
+            f"constraints: so near to dependent that every step would take {degree:,} products "
+            "with them; drop rows that follow from others, or use cross-cg"
+        )
+    return degree
 
 
 def minimal_degree(low: float, high: float) -> int:

@@ -187,7 +187,8 @@ class Run:
         stalled: list[tuple[Prepared, Outcome, Plan]] = []
         while True:
             outcome = self._drive(prepared, limits, trace, saver)
-            if outcome.status == "finished" and self._unproved(prepared, outcome):
+            stuck = outcome.status == "diverged" and prepared.widen is None
+            if stuck or (outcome.status == "finished" and self._unproved(prepared, outcome)):
                 following = self._following()
                 if following is not None:
                     stalled.append((prepared, outcome, plan))

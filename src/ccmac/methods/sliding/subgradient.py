@@ -35,7 +35,7 @@ from ccmac.methods.base import State, rows, vector
 from ccmac.methods.convex import ProvedIteration
 
 THRIFT = 8.0  # by which both loops are shorter than the schedule's: a bound ends the run
-LONGEST = 100_000  # subgradients of an outer step: none goes on for ever, whatever R and M say
+LONGEST = 5_000  # subgradients of an outer step: none goes on for ever, whatever R and M say
 
 
 @dataclass(frozen=True)
