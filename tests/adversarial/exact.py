@@ -6,6 +6,7 @@ solution are decided over the rationals; only norms are rounded, at 300 bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -20,6 +21,9 @@ from adversarial.draft import Draft
 Array = NDArray[np.float64]
 BITS = 300
 SURE = 1e-9  # singular values above this share of the largest are taken from double precision
+RANK = 1e-12  # the convention: rows of unit length below this share of the largest are dependent
+NEAR_CUT = 1e-10  # what lies below this share may be dropped, as no two ways to cut are the same
+REACH = 1e6  # the convention: infeasible where no solution is shorter than this beside the data
 
 
 def rational(value: float | Fraction) -> fmpq:
@@ -109,6 +113,18 @@ def solve_any(system: fmpq_mat, right: fmpq_mat) -> fmpq_mat | None:
     return out
 
 
+def least(system: fmpq_mat, right: fmpq_mat) -> fmpq_mat:
+    """The shortest solution of a system of independent rows."""
+    return system.transpose() * (system * system.transpose()).solve(right)
+
+
+def _as_rational(value: arb) -> fmpq:
+    """A number of 300 bits as it is."""
+    mantissa, exponent = value.man_exp()
+    power = fmpq(2) ** abs(int(exponent))
+    return fmpq(mantissa) * power if exponent >= 0 else fmpq(mantissa) / power
+
+
 class Exact:
     """The problem of a draft in rational arithmetic; everything is computed when first asked."""
 
@@ -187,6 +203,83 @@ class Exact:
         finally:
             flint.ctx.prec = before
 
+    # -- the conventions --------------------------------------------------------------------------
+    @cached_property
+    def data(self) -> float:
+        """max(1, the norm of the right-hand sides of rows of unit length)."""
+        return max(1.0, norm(self.equilibrated[1]))
+
+    @cached_property
+    def shortest(self) -> float:
+        """Norm of the shortest point that meets the equations; infinite where there is none."""
+        if not self.feasible:
+            return math.inf
+        if not self.rank:
+            return 0.0
+        return norm(least(chosen(self.G, self.independent), chosen(self.h, self.independent)))
+
+    @property
+    def contradictory(self) -> bool:
+        """By convention: no point shorter than R = 1e6 data meets the equations."""
+        return self.shortest > REACH * self.data
+
+    @property
+    def data_of_pair(self) -> float:
+        """The same with the slope at zero."""
+        return max(self.data, norm(self.g))
+
+    @cached_property
+    def shortest_pair(self) -> float:
+        """Norm of the shortest minimiser with its multipliers, rows of unit length."""
+        if self.solution is None:
+            return math.inf
+        G, h = (chosen(part, self.independent) for part in self.equilibrated)
+        system, right = self.H, self.g
+        if self.rank:
+            zero = fmpq_mat(self.rank, self.rank)
+            system = stacked([[self.H, G.transpose()], [G, zero]])
+            right = stacked([[self.g], [h]])
+        keep = pivots(system.transpose())
+        return norm(least(chosen(system, keep), chosen(right, keep))) if keep else 0.0
+
+    @cached_property
+    def cut_solution(self) -> fmpq_mat | None:
+        """The minimiser under the equations whose singular values exceed RANK; None if undecided.
+
+        Only of problems with smaller ones. At 300 bits, rounded to rationals.
+        """
+        if not self.feasible or self.condition * NEAR_CUT < 1:
+            return None
+        G, h = (chosen(part, range(len(self.row_norms))) for part in self.equilibrated)
+        before = flint.ctx.prec
+        flint.ctx.prec = BITS
+        try:
+            gram = flint.acb_mat(flint.arb_mat(G * G.transpose()))
+            close = arb(2) ** (-BITS + 20)
+            values, vectors = gram.eig(right=True, algorithm="approx", tol=close)
+            squares = [float(v.real.mid()) for v in values]
+            kept = [k for k, v in enumerate(squares) if v > RANK**2 * max(squares)]
+            rows = []
+            sides = []
+            for k in kept:
+                left = [vectors[i, k].real.mid() for i in range(G.nrows())]
+                size = sum((v * v for v in left), arb(0)).sqrt().mid()
+                u = fmpq_mat(1, len(left), [_as_rational((v / size).mid()) for v in left])
+                rows.append(u * G)
+                sides.append(u * h)
+            count = len(kept)
+            if not count:
+                return solve_any(self.H, self.g)
+            cut = stacked([[row] for row in rows])
+            system = stacked([[self.H, cut.transpose()], [cut, fmpq_mat(count, count)]])
+            right = stacked([[self.g], *[[side] for side in sides]])
+            found = system.solve(right)
+        except (ZeroDivisionError, ValueError):
+            return None
+        finally:
+            flint.ctx.prec = before
+        return chosen(found, range(self.size))
+
     # -- the solution -----------------------------------------------------------------------------
     @cached_property
     def solution(self) -> fmpq_mat | None:
@@ -233,7 +326,12 @@ class Exact:
         return column(np.concatenate([*x, np.asarray(z)]).astype(np.float64))
 
     def error(self, u: fmpq_mat) -> float:
-        """Distance of u from the (nearest) minimiser."""
+        """Distance of u from the (nearest) minimiser, as given or with rows dropped by convention."""
+        given = self.error_as_given(u)
+        return given if self.cut_solution is None else min(given, norm(u - self.cut_solution))
+
+    def error_as_given(self, u: fmpq_mat) -> float:
+        """Distance of u from the (nearest) minimiser, whatever the convention drops."""
         if self.solution is None:
             raise ValueError("the problem has no solution")
         gap = u - self.solution

@@ -1,4 +1,10 @@
-"""Runs a solve and holds every word of its result against exact arithmetic.
+"""Runs a solve and holds every word of its result against exact arithmetic and the conventions.
+
+The conventions (docs/trust.md): rows of unit length are dependent below 1e-12 of the largest
+singular value, and a bound about the problem as given or without such rows is right; ``infeasible``
+is right where no solution is shorter than R = 1e6 max(1, ||v||), v the right-hand sides of unit
+rows; ``unbounded`` where no minimiser with its multipliers is; a bound is false where the error
+exceeds it by more than 1e-6 of itself and 1e-13 of the point.
 
 False words (none may occur): FALSE BOUND, FALSE INFEASIBLE, FALSE UNBOUNDED, WRONG OPTIMAL,
 FALSE OPTIMAL, CRASH, WRONG RESIDUAL, WRONG OBJECTIVE, WEAK PROOF, WRONG PROOF. Shortcomings that
@@ -21,7 +27,7 @@ from flint import fmpq_mat
 
 import ccmac
 from adversarial.draft import Array, Case
-from adversarial.exact import Exact, norm
+from adversarial.exact import REACH, Exact, norm
 from adversarial.proofs import overstated, proof_numbers
 from ccmac.errors import InputError, MethodRefused
 
@@ -38,11 +44,10 @@ FALSE_WORDS = (
     "WRONG PROOF",
 )
 SHORTCOMINGS = ("MISSED", "MISSED INFEASIBLE", "VACUOUS BOUND", "NO ANSWER")
-SLACK = 1e-12  # of comparing a bound with an error
+SLACK = 1e-6  # of comparing a bound with an error, beside the bound
+GRAIN = 1e-13  # the same, beside max(1, the size of the point): what rounding may do to any point
 EASY = 1e4  # condition of the equations and kappa_f below which 1e-6 must be reached
-PROVABLE = 1e-4  # contradictions from this level on must be proved
-VISIBLE = 1e-13  # contradictions below this level, beside the data, may be taken for rounding
-REACH = 100.0  # a proof must exclude solutions up to this many times the size of the data
+PROMISED = 1e-8  # contradictions from this level on, beside the data, must be proved
 EPS = float(np.finfo(float).eps)
 PATIENCE = 60  # seconds after which a solve is given up
 
@@ -105,6 +110,11 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
+
+
+def false_bound(bound: float, error: float, size: float) -> bool:
+    """Whether an error exceeds its bound by more than the rounding that every point has."""
+    return error > bound * (1 + SLACK) + GRAIN * max(1.0, size)
 
 
 @contextmanager
@@ -181,7 +191,7 @@ def _judge_solution(exact: Exact, result: Any, verdict: Verdict) -> None:
     x = result.x
     z = result.z
     if verdict.status == "unbounded":
-        if exact.solution is not None:
+        if exact.shortest_pair <= REACH * exact.data_of_pair * (1 - SLACK):
             verdict.fault("FALSE UNBOUNDED")
         return
     finite = all(np.isfinite(v).all() for v in (*x, np.asarray(z)))
@@ -196,9 +206,9 @@ def _judge_solution(exact: Exact, result: Any, verdict: Verdict) -> None:
             verdict.fault("WRONG OPTIMAL", "the problem is unbounded")
     else:
         verdict.error = exact.error(u)
-        if verdict.bound < verdict.error * (1 - SLACK):
+        if false_bound(verdict.bound, verdict.error, size):
             verdict.fault("FALSE BOUND")
-        goal = verdict.tol * max(1.0, size) * (1 + 1e-9)
+        goal = (verdict.tol * (1 + SLACK) + GRAIN) * max(1.0, size)
         if verdict.status == "optimal" and verdict.error > goal:
             by_gap = math.isnan(verdict.bound) and _small_gap(exact, u, verdict.tol)
             if not by_gap:
@@ -251,19 +261,21 @@ def _own_sizes(exact: Exact, z: Array) -> Array:
 
 def _judge_silence(exact: Exact, result: Any, verdict: Verdict) -> None:
     """A contradictory problem that was not called infeasible."""
-    data = max(1.0, norm(exact.equilibrated[1]))
-    if verdict.level > VISIBLE * data:
-        if verdict.status == "optimal":
-            verdict.fault("FALSE OPTIMAL")
-        elif math.isfinite(verdict.bound):
-            verdict.fault("VACUOUS BOUND", "finite, for a solution that does not exist")
-    if verdict.level >= PROVABLE:
-        verdict.fault("MISSED INFEASIBLE")
+    if verdict.level <= PROMISED * exact.data:
+        return  # right-hand sides that agree as far as anybody promises
+    by_gap = math.isnan(verdict.bound) and verdict.level <= verdict.tol * exact.data
+    if by_gap and verdict.status == "optimal":
+        return  # without strong convexity the tolerance is one of violations
+    if verdict.status == "optimal":
+        verdict.fault("FALSE OPTIMAL")
+    elif math.isfinite(verdict.bound):
+        verdict.fault("VACUOUS BOUND", "finite, for a solution that does not exist")
+    verdict.fault("MISSED INFEASIBLE")
 
 
 def _judge_proof(exact: Exact, result: Any, verdict: Verdict) -> None:
     """Status infeasible: lambda'v and K'lambda of the certificate, exactly."""
-    if exact.feasible:
+    if not exact.contradictory:
         verdict.fault("FALSE INFEASIBLE")
     proof = result.infeasibility
     if proof is None:
@@ -271,7 +283,7 @@ def _judge_proof(exact: Exact, result: Any, verdict: Verdict) -> None:
         return
     value, defect, radius = proof_numbers(exact, proof)
     verdict.detail += f" value {value:.3g} defect {defect:.3g} R {radius:.3g}"
-    if not exact.feasible and not radius >= REACH * max(1.0, norm(exact.equilibrated[1])):
+    if not radius >= REACH * exact.data * (1 - SLACK):
         verdict.fault("WEAK PROOF")
     if value and not math.isclose(float(proof.value), value, rel_tol=1e-6):
         verdict.fault("WRONG PROOF", f"value said {proof.value:.3g}")

@@ -15,7 +15,7 @@ import pytest
 from adversarial import infeasible, suite
 from adversarial.draft import Draft
 from adversarial.exact import Exact
-from adversarial.judge import SLACK, Verdict, judge
+from adversarial.judge import GRAIN, SLACK, Verdict, false_bound, judge
 from adversarial.summary import RATIO
 from ccmac.methods import CrossCg
 
@@ -159,9 +159,38 @@ def test_contradictions_cover_all_levels() -> None:
 
 
 def test_the_judge_sees_a_false_bound() -> None:
-    verdict = Verdict("any", 0, "auto", 1e-6, bound=1.0, error=1.0 + 10 * SLACK)
-    assert verdict.bound < verdict.error * (1 - SLACK)
-    case = suite.make("ordinary", 0)
-    said = judge(case)
+    assert false_bound(1.0, 1.0 + 10 * SLACK, 1.0)
+    assert not false_bound(1.0, 1.0 + SLACK / 10, 1.0)
+    assert false_bound(0.0, 10 * GRAIN, 1.0)
+    assert not false_bound(0.0, 10 * GRAIN, 100.0)
+    said = judge(suite.make("ordinary", 0))
     assert said.status == "optimal"
     assert said.bound >= said.error
+
+
+def test_far_points_count_as_none() -> None:
+    """Rows that differ by t meet at 1/t: by convention nothing beyond 1e6 is a solution."""
+    for t, contradictory in ((2.0**-10, False), (2.0**-30, True)):
+        draft = _small(4.0)
+        draft.D[0] = np.array([[1.0], [1.0]])
+        draft.A[0] = np.array([[t]])
+        exact = Exact(draft)
+        assert not exact.feasible
+        assert exact.contradictory
+        draft.D[0] = draft.D[0][:1]
+        draft.e[0] = draft.e[0][:1]
+        exact = Exact(draft)
+        assert exact.shortest == pytest.approx(math.hypot(3, 2 / t), rel=1e-2)
+        assert exact.contradictory == contradictory
+
+
+def test_a_row_below_the_cut_may_be_dropped() -> None:
+    for t, dropped in ((2.0**-20, False), (2.0**-44, True)):
+        draft = _small()
+        draft.A[0] = np.array([[t], [0.0]])
+        draft.B[0] = np.array([[1.0], [1.0]])
+        draft.m = 2
+        draft.x[0] = np.array([64.0])
+        exact = Exact(draft.plant())
+        far = exact.error(exact.point([np.zeros(1)], np.array([3.0])))
+        assert far == pytest.approx(0.0 if dropped else 64.0, abs=1e-9)
