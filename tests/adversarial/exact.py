@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 BITS = 300
 SURE = 1e-9  # singular values above this share of the largest are taken from double precision
 RANK = 1e-12  # the convention: rows of unit length below this share of the largest are dependent
-NEAR_CUT = 1e-10  # what lies below this share may be dropped, as no two ways to cut are the same
+NEAR_CUT = 1e-11  # what lies below this share may be dropped, as no two ways to cut are the same
 REACH = 1e6  # the convention: infeasible where no solution is shorter than this beside the data
 
 
@@ -118,6 +118,18 @@ def least(system: fmpq_mat, right: fmpq_mat) -> fmpq_mat:
     return system.transpose() * (system * system.transpose()).solve(right)
 
 
+def _column(vectors: flint.acb_mat, k: int) -> list[arb]:
+    """An eigenvector of length one, as midpoints at BITS."""
+    before = flint.ctx.prec
+    flint.ctx.prec = BITS
+    try:
+        column = [vectors[i, k].real.mid() for i in range(vectors.nrows())]
+        size = sum((v * v for v in column), arb(0)).sqrt()
+        return [(v / size).mid() for v in column]
+    finally:
+        flint.ctx.prec = before
+
+
 def _as_rational(value: arb) -> fmpq:
     """A number of 300 bits as it is."""
     mantissa, exponent = value.man_exp()
@@ -130,6 +142,7 @@ class Exact:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
+        self.turned = 0.0  # share by which rows that may be dropped turn the solution of others
         rows, right, self.kinds = draft.rows()
         self.rows = rows
         self.size = rows.shape[1]
@@ -243,13 +256,14 @@ class Exact:
         return norm(least(chosen(system, keep), chosen(right, keep))) if keep else 0.0
 
     @cached_property
-    def cut_solution(self) -> fmpq_mat | None:
-        """The minimiser under the equations whose singular values exceed RANK; None if undecided.
+    def cut_solutions(self) -> list[fmpq_mat]:
+        """Minimisers without the directions of the least singular values that lie near RANK.
 
-        Only of problems with smaller ones. At 300 bits, rounded to rationals.
+        One for each number of them that may be dropped: different ways to bring rows to unit length
+        cut at different places. At 300 bits, rounded to rationals.
         """
         if not self.feasible or self.condition * NEAR_CUT < 1:
-            return None
+            return []
         G, h = (chosen(part, range(len(self.row_norms))) for part in self.equilibrated)
         before = flint.ctx.prec
         flint.ctx.prec = BITS
@@ -257,27 +271,35 @@ class Exact:
             gram = flint.acb_mat(flint.arb_mat(G * G.transpose()))
             close = arb(2) ** (-BITS + 20)
             values, vectors = gram.eig(right=True, algorithm="approx", tol=close)
-            squares = [float(v.real.mid()) for v in values]
-            kept = [k for k, v in enumerate(squares) if v > RANK**2 * max(squares)]
-            rows = []
-            sides = []
-            for k in kept:
-                left = [vectors[i, k].real.mid() for i in range(G.nrows())]
-                size = sum((v * v for v in left), arb(0)).sqrt().mid()
-                u = fmpq_mat(1, len(left), [_as_rational((v / size).mid()) for v in left])
-                rows.append(u * G)
-                sides.append(u * h)
-            count = len(kept)
-            if not count:
-                return solve_any(self.H, self.g)
-            cut = stacked([[row] for row in rows])
-            system = stacked([[self.H, cut.transpose()], [cut, fmpq_mat(count, count)]])
-            right = stacked([[self.g], *[[side] for side in sides]])
-            found = system.solve(right)
-        except (ZeroDivisionError, ValueError):
-            return None
         finally:
             flint.ctx.prec = before
+        squares = [max(float(v.real.mid()), 0.0) for v in values]
+        order = sorted(range(len(squares)), key=lambda k: -squares[k])[: self.rank]
+        top = squares[order[0]]
+        sure = sum(squares[k] > NEAR_CUT**2 * top for k in order)
+        self.turned = RANK * math.sqrt(top / squares[order[sure - 1]]) if sure else RANK
+        rows = []
+        sides = []
+        found = []
+        for k in order:
+            if sure <= len(rows):
+                found.append(self._with_rows(rows, sides))
+            u = fmpq_mat(1, G.nrows(), [_as_rational(v) for v in _column(vectors, k)])
+            rows.append(u * G)
+            sides.append(u * h)
+        return [v for v in found if v is not None]
+
+    def _with_rows(self, rows: list[fmpq_mat], sides: list[fmpq_mat]) -> fmpq_mat | None:
+        """The minimiser under these independent equations."""
+        count = len(rows)
+        if not count:
+            return solve_any(self.H, self.g)
+        cut = stacked([[row] for row in rows])
+        system = stacked([[self.H, cut.transpose()], [cut, fmpq_mat(count, count)]])
+        try:
+            found = system.solve(stacked([[self.g], *[[side] for side in sides]]))
+        except ZeroDivisionError:
+            return None
         return chosen(found, range(self.size))
 
     # -- the solution -----------------------------------------------------------------------------
@@ -326,9 +348,8 @@ class Exact:
         return column(np.concatenate([*x, np.asarray(z)]).astype(np.float64))
 
     def error(self, u: fmpq_mat) -> float:
-        """Distance of u from the (nearest) minimiser, as given or with rows dropped by convention."""
-        given = self.error_as_given(u)
-        return given if self.cut_solution is None else min(given, norm(u - self.cut_solution))
+        """Distance of u from the (nearest) minimiser, as given or with rows dropped."""
+        return min([self.error_as_given(u), *(norm(u - cut) for cut in self.cut_solutions)])
 
     def error_as_given(self, u: fmpq_mat) -> float:
         """Distance of u from the (nearest) minimiser, whatever the convention drops."""

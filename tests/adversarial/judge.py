@@ -4,7 +4,8 @@ The conventions (docs/trust.md): rows of unit length are dependent below 1e-12 o
 singular value, and a bound about the problem as given or without such rows is right; ``infeasible``
 is right where no solution is shorter than R = 1e6 max(1, ||v||), v the right-hand sides of unit
 rows; ``unbounded`` where no minimiser with its multipliers is; a bound is false where the error
-exceeds it by more than 1e-6 of itself and 1e-13 of the point.
+exceeds it by more than 1e-6 of itself and 1e-13 of the point (1e-12 times the condition of
+the others where rows may be dropped, which turns their solution by as much).
 
 False words (none may occur): FALSE BOUND, FALSE INFEASIBLE, FALSE UNBOUNDED, WRONG OPTIMAL,
 FALSE OPTIMAL, CRASH, WRONG RESIDUAL, WRONG OBJECTIVE, WEAK PROOF, WRONG PROOF. Shortcomings that
@@ -112,9 +113,9 @@ class Verdict:
         return asdict(self)
 
 
-def false_bound(bound: float, error: float, size: float) -> bool:
+def false_bound(bound: float, error: float, size: float, grain: float = GRAIN) -> bool:
     """Whether an error exceeds its bound by more than the rounding that every point has."""
-    return error > bound * (1 + SLACK) + GRAIN * max(1.0, size)
+    return error > bound * (1 + SLACK) + grain * max(1.0, size)
 
 
 @contextmanager
@@ -206,9 +207,10 @@ def _judge_solution(exact: Exact, result: Any, verdict: Verdict) -> None:
             verdict.fault("WRONG OPTIMAL", "the problem is unbounded")
     else:
         verdict.error = exact.error(u)
-        if false_bound(verdict.bound, verdict.error, size):
+        grain = max(GRAIN, exact.turned)
+        if false_bound(verdict.bound, verdict.error, size, grain):
             verdict.fault("FALSE BOUND")
-        goal = (verdict.tol * (1 + SLACK) + GRAIN) * max(1.0, size)
+        goal = (verdict.tol * (1 + SLACK) + grain) * max(1.0, size)
         if verdict.status == "optimal" and verdict.error > goal:
             by_gap = math.isnan(verdict.bound) and _small_gap(exact, u, verdict.tol)
             if not by_gap:

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates.duality import crossing
+from ccmac.certificates.farkas import crossing
 from ccmac.certificates.gap import DualityGap, Goal
-from ccmac.certificates.infeasibility import in_words
 from ccmac.objectives import Quadratic
 
 NAMED = {
@@ -23,31 +22,6 @@ NAMED = {
     "shared": "the shared equations D",
     "z": "the bounds on z",
 }
-
-
-@pytest.mark.parametrize("kind", NAMED)
-def test_words_name_what_takes_part(kind: str) -> None:
-    weights = np.array([[0.0, float(kind == "bounds")], [float(kind == "C"), 0.0]])
-    said = in_words(*(float(kind == k) for k in ("coupled", "shared", "z")), weights)
-    for other, text in NAMED.items():
-        assert (text in said) == (other == kind), said
-
-
-def test_words_are_for_what_weighs_a_millionth_of_the_most() -> None:
-    for largest, top in zip(range(5), (5.0, 0.05, 5.0, 0.05, 0.05), strict=True):
-        for share, named in ((0.9e-6, 1), (1.1e-6, 5)):
-            sizes = [top if k == largest else top * share for k in range(5)]
-            coupled, shared, on_z, C, bounds = sizes
-            said = in_words(coupled, shared, on_z, np.array([[0.0, bounds], [C, 0.0]]))
-            texts = [text.replace(" 0 ", " 0").replace(" 1 ", " 1") for text in NAMED.values()]
-            assert sum(text in said for text in texts) == named
-    assert in_words(0.0, 0.0, 0.0, np.zeros((2, 2))).startswith("infeasible:  cannot hold")
-
-
-def test_many_agents_are_not_all_named() -> None:
-    for count, end in (6, "4, 5 cannot"), (7, "4, 5, ... cannot"):
-        weights = np.column_stack([np.zeros(count), np.ones(count)])
-        assert end in in_words(0.0, 0.0, 0.0, weights)
 
 
 def test_bounds_on_z_that_cross() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Evidence, Judge, Stop, over, status_of
 

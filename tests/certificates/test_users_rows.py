@@ -13,7 +13,7 @@ import pytest
 
 import ccmac
 from ccmac.certificates import users_rows as limits
-from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.multipliers import Multipliers
 from ccmac.objectives import Quadratic
 from ccmac.results import Solution

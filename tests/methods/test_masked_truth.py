@@ -88,7 +88,7 @@ def test_of_multipliers_agents_tell_yes_and_no(monkeypatch: pytest.MonkeyPatch) 
     case = suite.make("across-shared", 0)
     result = ccmac.solve(case.draft.problem(), case.network, averaging="masked")
     assert result.status == "infeasible"
-    assert told[-1].shape == (case.draft.n, 2)
+    assert told[-1].shape == (case.draft.n, 4)
     assert set(told[-1].ravel()) <= {0.0, 1.0}
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.certificates.recession import curved
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, Long, norm, product, thinned
 from ccmac.linalg.tolerances import EPS
@@ -24,31 +23,6 @@ def pushed(r: Array, lower: Array, upper: Array) -> tuple[Array, NDArray[np.bool
     bound = np.where(r > 0, lower, upper)
     held = np.isfinite(bound) | (r == 0)
     return np.where(np.isfinite(bound) & (r != 0), bound, 0.0), held
-
-
-def outward(d: Array, lower: Array, upper: Array) -> Array:
-    """The nearest direction along which the bounds stay met."""
-    low = np.isfinite(lower)
-    high = np.isfinite(upper)
-    return np.clip(d, np.where(low, 0.0, -np.inf), np.where(high, 0.0, np.inf))
-
-
-def square_columns(unit: Array, *blocks: Any) -> Array:
-    """Squares of the lengths of the columns, rows scaled by ``unit``; blocks side by side."""
-    squares = [(abs(M) * abs(M)).T @ unit**2 for M in blocks]
-    return np.concatenate([np.asarray(v, dtype=np.float64) for v in squares])
-
-
-def unit_length(prices: Array, unit: Array) -> float:
-    """Length of the prices of rows scaled by ``unit``; zero rows, of unit 0, have none."""
-    there = unit > 0
-    return norm(prices[there] / unit[there])
-
-
-def beside_columns(r: Array, squares: Array) -> float:
-    """The largest entry of r beside the length of its column."""
-    there = r != 0
-    return float((np.abs(r[there]) / np.sqrt(squares[there])).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -219,67 +193,3 @@ class Bounded:
         """Of unit rows, the largest beside max(1, right-hand side)."""
         beside = np.maximum(1.0, np.abs(self.unit * self.c))
         return float((np.abs(self.unit * off) / beside).max(initial=0.0))
-
-    def contradiction(self, coupled: Array, local: Array, terms: Array) -> Shares:
-        """Vector: K'y on z, squares of the columns of z. Numbers: value, r_f^2, rounding of r and
-        of the value, size of r on z, weights of C and of the bounds, the largest of r_f beside its
-        column, y^2 of the agent's own rows, all rows of length one. Of epigraphs those count that
-        have no cost: sets.
-        """
-        back, sizes = self._back(coupled, local)
-        paid = size = weight = 0.0
-        columns = square_columns(self.reduced.unit, self.A, self.B)
-        columns[: self.d] += square_columns(self.unit, self.C)
-        for R, term, nu in self._priced(terms):
-            if not term.a.any():
-                steady = term.steady(nu)
-                columns += square_columns(np.ones(R.shape[0]), R)
-                back += product(R.T, steady)
-                sizes += abs(R).T @ np.abs(steady)
-                paid += float(term.h @ steady)
-                size += float(np.abs(term.h) @ np.abs(steady))
-                weight += float(steady @ steady)
-        r = back[: self.d].astype(np.float64)
-        bound, held = pushed(r, self.lower, self.upper)
-        gain = r * bound
-        far = r[~held]
-        rest = np.where(held, r, 0.0)
-        value = float(gain.sum() - self.b @ coupled - self.c @ local) - paid
-        size += float(np.abs(gain).sum() + np.abs(self.b) @ np.abs(coupled))
-        size += float(np.abs(self.c) @ np.abs(local))
-        numbers = [
-            value,
-            float(far @ far),
-            self._noise(far, sizes),
-            self.room * size,
-            norm(back[self.d :]),
-            norm(local),
-            math.sqrt(norm(rest) ** 2 + weight),
-            beside_columns(far, columns[: self.d][~held]),
-            unit_length(local, self.unit) ** 2 + weight,
-        ]
-        on_z = back[self.d :].astype(np.float64)
-        return Shares(np.append(on_z, columns[self.d :]), numbers, -rest, on_z)
-
-    def fall(self, x: Array, z: Array) -> tuple[Array, list[float]]:
-        """Vector: A x + B z. Numbers: fall, ||Hd||^2, ||C d||^2 of unit rows, rounding, ||x||^2,
-        size of the slopes, curvature left, rounding of the vector in unit rows.
-        """
-        form = self.form
-        u = np.append(x, z)
-        far = sum(t.value(R @ u) for t, R in zip(form.terms, self.R, strict=True))
-        size = float(np.abs(form.g) @ np.abs(u))
-        for t, R in zip(form.terms, self.R, strict=True):
-            size += t.steepness * float(np.sum(abs(R) @ np.abs(u)))
-        own = norm(self.unit * product(self.C, x))
-        coupled = (product(self.A, x) + product(self.B, z)).astype(np.float64)
-        return coupled, [
-            float(form.g @ u) - far,
-            norm(product(self.H, u)) ** 2,
-            own**2,
-            self.room * size,
-            float(x @ x),
-            norm(form.g),
-            curved(self.H, u),
-            norm(self._blur(self._spread(x, z), coupled)),
-        ]

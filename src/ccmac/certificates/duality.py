@@ -1,4 +1,4 @@
-"""What prices prove of a quadratic problem with bounds: a gap, a contradiction, a free fall.
+"""What multipliers prove of a quadratic problem with bounds: a gap.
 
 For a point w within its bounds, prices y of all equations K w = v and nu of the epigraphs' rows,
 with r = Hw - g + K'y + R'nu, every solution w* obeys (convexity, and phi(w*) >= nu'(R w* - h))
@@ -13,12 +13,6 @@ equations,
 
     F* - F(w) <= |y'(K w - v)| + ||r|| delta + L delta^2 / 2.
 
-With r = K'y alone
-
-    sum_j r_j bound_j - y'v > 0
-
-excludes every point within R = that / ||r_f||; and a direction d within the bounds' own directions
-with K d = 0, H d = 0 and g'd > phi_far(d) lets F fall without end from every feasible point.
 Products are computed in extended precision; what rounding may change is added.
 Cost: one averaging each.
 """
@@ -33,26 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.certificates.bound import Particulars, Proved
-from ccmac.certificates.bounded import Bounded, Shares, beside_columns, outward, pushed, unit_length
+from ccmac.certificates.bounded import Bounded, Shares, pushed
 from ccmac.certificates.gap import DualityGap, Goal
-from ccmac.certificates.infeasibility import REACH, Infeasibility, claimed, in_words
 from ccmac.certificates.multipliers import Multipliers
-from ccmac.certificates.recession import FLAT, Recession
+from ccmac.certificates.recession import Recession, Recessions
 from ccmac.certificates.stopping import Check, Evidence, Judge, Judged
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
-from ccmac.linalg.ranks import rounding_of_rows
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
-
-CLEAN = 1e-13  # K'y beside the lengths of columns and of y, all rows of length one: rounding
-SLOPING = (
-    "the objective seems to fall without end along a direction without curvature, by too little "
-    "for a proof: nothing is proved of its least value; add curvature, limits or equations"
-)
-STEEP = 1e-9  # slope along a direction, beside all, that is more than rounding
 
 
 @dataclass(frozen=True)
@@ -100,13 +85,10 @@ class Duality:
         owned = list(work.problem.agents)
         self.sets = [(s / s.sum(axis=0))[owned] for s in (low, high)]
         self._least = None  # of all units
-        self.slope_seen = False  # whether the last direction lowers F by more than rounding
         if units is not None:
             smallest = [[float(np.append(S, self.units).min(initial=math.inf))] for S in on_x]
             self._least = self.runtime.ride(np.array(smallest), whole=True)
         self._room = 8 * EPS * (q + len(reduced.e) + self.problem.n)
-        # What is left of unit rows along a direction that keeps them.
-        self._rounding = 2 * rounding_of_rows((int(work.curvature.d.sum()) + q,))
 
     @classmethod
     def unbounded_below(
@@ -235,108 +217,6 @@ class Duality:
         shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
         return max(float(coupled.max(initial=0.0)) + blur, float(shared.max(initial=0.0)))
 
-    # -- a contradiction ---------------------------------------------------------------------------
-    def contradiction(self, prices: Prices, size: float) -> Infeasibility | None:
-        """Proof that no point within reach of ``size`` meets equations and bounds, if it is one.
-
-        Its value is less what rounding may have added, so that the radius is a lower bound. More
-        than rounding in r_f is left by rows that some large point may meet: no proof, then.
-        """
-        reduced, (_, prices) = self.reduced, self._alike(np.zeros(0), prices)
-        self._charge(A=1, B=1, C=1)
-        shares = [
-            agent.contradiction(prices.coupled, prices.local[k], prices.terms[k])
-            for k, agent in enumerate(self.agents)
-        ]
-        total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
-        value, far2, noise, room, spread = (float(v) for v in np.add.reduce(rows[:, :5]))
-        total, squares = np.split(total, 2)
-        r, rounded = self._on_z(total, prices.shared)
-        bound, held = pushed(r, self.lower, self.upper)
-        left = max(
-            float(rows[:, 7].max()),
-            beside_columns(r[~held], (squares + np.sum(reduced.D**2, axis=0))[~held]),
-        )
-        own = math.sqrt(float(rows[:, 8].sum()))
-        weight = math.hypot(unit_length(prices.coupled, reduced.unit), norm(prices.shared), own)
-        if left > CLEAN * weight:
-            return None
-        value += float((r * bound).sum() - reduced.e @ prices.shared)
-        sizes = np.abs(r * bound).sum() + np.abs(reduced.e) @ np.abs(prices.shared)
-        room += self._room * float(sizes)
-        noise += self.problem.n * EPS * spread + norm(rounded) + EPS * norm(r[~held])
-        defect = math.sqrt(far2 + float(np.sum(r[~held] ** 2))) + noise
-        value -= room
-        if not claimed(value, defect, size):
-            return None
-        rest = np.where(held, r, 0.0)
-        agents = list(self.problem.agents)
-        shared = [reduced.own_shared(k, prices.shared)[0] for k in range(len(agents))]
-        return Infeasibility(
-            in_words(norm(prices.coupled), norm(prices.shared), norm(rest), rows[:, 5:7]),
-            prices.coupled,
-            {i: v for i, v in zip(agents, prices.local, strict=True) if v.size},
-            {i: v for i, v in zip(agents, shared, strict=True) if v.size},
-            defect,
-            value,
-            {i: -s.slope_x for i, s in zip(agents, shares, strict=True)},
-            rest,
-        )
-
-    # -- a free fall -------------------------------------------------------------------------------
-    def fall(self, x: Array, z: Array, least: float = STEEP) -> Recession | None:
-        """Proof that F falls without end along (x, z), brought to length one; or None.
-
-        ``least`` is the share of all slopes that a fall must have: what rounding may have turned
-        the direction by, where nobody has looked at that yet.
-        """
-        self._charge(A=1, B=1, C=1)
-        z = self.runtime.common(outward(z, self.lower, self.upper))
-        pieces = []
-        vectors = []
-        scalars = []
-        for k, agent in enumerate(self.agents):
-            own = outward(self.space.x_of(x, k), agent.lower, agent.upper)
-            vector, numbers = agent.fall(own, z)
-            pieces.append(own)
-            vectors.append(vector)
-            scalars.append(numbers)
-        total, rows = self._summed(vectors, scalars)
-        fall, bend2, local2, room, size2, steep, curvature, blur = map(float, np.add.reduce(rows))
-        length = math.sqrt(size2 + float(z @ z))
-        if not 0.0 < length < math.inf:
-            return None
-        coupled = math.hypot(norm(self.reduced.unit * total), norm(self.reduced.D @ z))
-        rows_left = (math.sqrt(local2) + coupled) / length
-        defect = (math.sqrt(bend2) + blur) / length + rows_left
-        fall = (fall - room) / length
-        self.slope_seen = fall > least * steep
-        if not self.slope_seen or fall < REACH * defect * max(1.0, steep):
-            return None
-        if curvature > FLAT * length or rows_left > self._rounding:
-            return None  # more may end the fall, far away
-        if self.work.doubts:
-            return None  # a curvature that was dropped may end the fall, however far away
-        return Recession([v / length for v in pieces], z / length, fall, defect)
-
-
-def crossing(bounds: Array, m: int) -> Infeasibility | None:
-    """A contradiction between two agents' bounds on one entry of z."""
-    low, high = np.split(bounds, 2, axis=1)
-    gaps = low.max(axis=0) - high.min(axis=0)
-    if not (gaps > 0).any():
-        return None
-    j = int(np.argmax(gaps))
-    above = int(np.argmax(low[:, j]))
-    below = int(np.argmin(high[:, j]))
-    return Infeasibility(
-        f"infeasible: agent {above} wants entry {j} of z above {low[above, j]:.6g}, agent {below} "
-        f"below {high[below, j]:.6g}; widen one of the bounds",
-        np.zeros(m),
-        value=float(gaps[j]),
-        z_bounds=np.eye(len(gaps))[j],
-    )
-
 
 class Solved(Protocol):
     """What the judge asks of an iteration that solves directly."""
@@ -344,10 +224,8 @@ class Solved(Protocol):
     def prices(self, state: Any) -> Prices:
         """Of all equations, at the point."""
 
-    def steepest(self) -> list[tuple[Array, Array, float]]:
-        """(flat x, z) of directions that promise to let F fall without end, and the share of all
-        slopes that is rounding along them.
-        """
+    def steepest(self) -> list[tuple[Array, Array]]:
+        """(flat x, z) of directions that promise to let F fall without end."""
 
 
 class DualityJudge(Judge):
@@ -363,6 +241,9 @@ class DualityJudge(Judge):
         self.goal = goal
         self.record = record
         self.notes = []
+        self.recessions = Recessions(
+            duality.work, duality.reduced, [a.form for a in duality.agents]
+        )
         self._tried = False
 
     def check(self, iteration: Judged, state: Any) -> Check:
@@ -379,12 +260,6 @@ class DualityJudge(Judge):
         return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)
 
     def fall(self, method: Solved) -> Recession | None:
-        """A recession direction that is proved; a slope that proves nothing leaves a doubt."""
-        doubts = self.duality.work.doubts
-        for direction in method.steepest():
-            verdict = self.duality.fall(*direction)
-            if verdict is not None:
-                return verdict
-            if self.duality.slope_seen and SLOPING not in doubts:
-                doubts.append(SLOPING)
-        return None
+        """A recession direction among the free ones."""
+        tried = (self.recessions.test(*direction) for direction in method.steepest())
+        return next((found for found in tried if found is not None), None)

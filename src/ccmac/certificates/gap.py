@@ -27,7 +27,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ccmac.certificates.infeasibility import PLAIN
 from ccmac.certificates.realized import Certifier, Later, zero
 from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, over
 from ccmac.inputs import Array
@@ -36,6 +35,7 @@ from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Rider
 from ccmac.runtime.space import piece_sums
 
+SEEN = 0.7e-4  # distance from the equations, whatever their size, with which none is optimal
 REPAIRED = 1e-2  # share of the accuracy that a repair, or a projection, may leave
 
 
@@ -187,7 +187,7 @@ class DualityGap:
         large right-hand sides a small violation may be a contradiction that must be proved.
         """
         most = max(abs(self.bound(self.required(goal))), self.below)
-        lacks = over(self.lacks, max(PLAIN, self.hidden))
+        lacks = over(self.lacks, max(SEEN, self.hidden))
         lacks = 0.0 if lacks <= 1.0 else math.inf
         return max(over(most, goal.epsilon(self.value)), over(self.violation, goal.tol), lacks)
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ccmac.certificates.bound import Dual, Proved
-from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.recession import Recession
 from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
 from ccmac.runtime import Runtime
 
 if TYPE_CHECKING:
-    from ccmac.certificates.recession import Recession
+    from ccmac.certificates.farkas import Infeasibility
 
 FIRST_CHECK = 5
 
@@ -129,10 +129,8 @@ def status_of(ended: str, check: Check | None) -> str:
     Proof that there is no solution comes first, then evidence that meets its goal; a limit never
     changes what either says.
     """
-    if check is not None and isinstance(check.verdict, Infeasibility):
-        return "infeasible"
     if check is not None and check.verdict is not None:
-        return "unbounded"
+        return "unbounded" if isinstance(check.verdict, Recession) else "infeasible"
     evidence = None if check is None else check.evidence
     if ended not in ("diverged", "interrupted") and evidence is not None and evidence.met:
         return "converged" if evidence.rests == "estimated" else "optimal"

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.multipliers import Multipliers
 from ccmac.inputs import Array
 from ccmac.limits import Reduction

@@ -21,6 +21,15 @@ RANK = 1e-12
 # zeros, and singular values below 3e-6 of the largest cannot be distinguished from them.
 GRAM_RANK = 1e-11
 
+# -- verdicts ------------------------------------------------------------------------------------
+REACH = 1e6
+"""Infeasible: no solution shorter than this times max(1, right-hand sides of unit rows, bounds);
+unbounded: no minimiser and multipliers that short. It leaves room for the 1e-16 of doubles in
+multipliers of contradictions of PROMISED of the data."""
+PROMISED = 1e-8
+"""Misfits of unit rows beside the data, and slopes beside all slopes, below which no verdict is
+promised: a hundred times what multipliers known to 1e-16 prove with REACH."""
+
 # -- angles --------------------------------------------------------------------------------------
 # Principal angles (rad) below this are exact common directions, where the bases are direct. The
 # square of the sine is then eps^{1.3}: no method working with squares could see the angle.

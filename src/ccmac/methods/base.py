@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from ccmac.certificates.bound import Dual, Proved
-from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array

@@ -30,7 +30,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.extended import Long, halves, product, summed
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, vector
 from ccmac.methods.options import option
-from ccmac.methods.system import SLIGHT, affordable, definite, flat
+from ccmac.methods.system import affordable, definite, flat
 from ccmac.runtime.notes import heard_by_all, heard_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
@@ -204,13 +204,12 @@ class Direct(Iteration[DirectState]):
         shared = summed(state.prices)[self.problem.m :].astype(np.float64)
         return Prices(coupled, shared, local, [np.zeros(0)] * len(local))
 
-    def steepest(self) -> list[tuple[Array, Array, float]]:
+    def steepest(self) -> list[tuple[Array, Array]]:
         """From the slopes along the directions that are free."""
         found = []
-        least = max(self.system.turned, SLIGHT)
         for c in self.system.slopes:
             pieces = [a.along @ c - a.N @ (a.solved[:, : len(c)] @ c) for a in self.agents]
-            found.append((np.concatenate([np.zeros(0), *pieces]), c[: self.problem.q], least))
+            found.append((np.concatenate([np.zeros(0), *pieces]), c[: self.problem.q]))
         return found
 
     # -- states ------------------------------------------------------------------------------------

@@ -2,11 +2,10 @@
 
     d in ker K and ker H,   <g, d> < 0
 
-The gradient's part in ker K is tried first (:mod:`ccmac.certificates.recession`): it decides where
-F is linear, and is no such d where it bends. ker H is the intersection of the agents' ker H_i, so
-that no d exists where every g_i is orthogonal to the (x_i, z) with H_i (x_i, z) = 0 and
-C_i x_i = 0; least squares always are. Everybody tells whether its own is. Where one is not, the
-summed system of ``cross-direct`` has the directions that are free, and g's part along them decides.
+ker H is the intersection of the agents' ker H_i: no such d exists where every g_i is orthogonal to
+the (x_i, z) with H_i (x_i, z) = 0 and C_i x_i = 0, as those of least squares are. Everybody tells
+whether its own is. Where one is not, the summed system of ``cross-direct`` has the directions that
+are free, and g's part along them is tested (:mod:`ccmac.certificates.recession`).
 Cost: a float with the next message; if somebody slopes, the sum of :mod:`ccmac.methods.system` and
 an averaging for each direction tried.
 """
@@ -15,15 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccmac.certificates.duality import Duality, DualityJudge
-from ccmac.certificates.gap import Goal
-from ccmac.certificates.recession import Recession, recession
+from ccmac.certificates.recession import Recession, Recessions
 from ccmac.linalg.blocks import dense
+from ccmac.linalg.tolerances import PROMISED, RANK
 from ccmac.methods.base import Request
 from ccmac.methods.direct import Direct
-from ccmac.methods.system import SLIGHT, affordable
+from ccmac.methods.system import affordable
 from ccmac.workspace import Workspace
-from ccmac.workspace.flats import flat_directions
 
 UNSEEN = (
     "the objective slopes along directions without curvature that are too many to be looked at "
@@ -32,28 +29,24 @@ UNSEEN = (
 
 
 def falling(work: Workspace, request: Request) -> Recession | None:
-    """A direction that proves that F has no least value; None where none is found.
-
-    What can be neither proved nor excluded is added to the doubts of ``work``.
-    """
+    """A recession direction that proves that F has no least value; None where none is found."""
     if "quadratic" not in work.capabilities or (reduced := work.gather_constraints()) is None:
         return None
-    if not work.curvature.L.any():
-        return recession(work)
     sloping = work.runtime.ride(np.array([[float(slopes)] for slopes in _own_slopes(work)]))
-    found = recession(work)
-    if found is not None or not sloping.value.any():
-        return found
+    if not sloping.value.any():
+        return None
     if not affordable(work, reduced):
         work.doubts.append(UNSEEN)
         return None
-    start = request.x0, request.z0
-    duality = Duality.unbounded_below(work, reduced, start)
-    return DualityJudge(duality, Goal(request.tol), {}).fall(Direct(work, reduced))
+    problem = work.problem
+    forms = [a.objective.polyhedral(problem.d[i], problem.q) for i, a in problem.agents.items()]
+    test = Recessions(work, reduced, forms).test
+    tried = (test(*direction) for direction in Direct(work, reduced).steepest())
+    return next((found for found in tried if found is not None), None)
 
 
 def _own_slopes(work: Workspace) -> list[bool]:
-    """Of the agents owned here: whether g_i has a part on ker H_i and ker C_i, beyond rounding."""
+    """Of the agents owned here: whether g_i has a part on ker H_i and ker C_i."""
     problem = work.problem
     found = []
     for kernel, (i, agent) in zip(work.kernels, problem.agents.items(), strict=True):
@@ -61,13 +54,10 @@ def _own_slopes(work: Workspace) -> list[bool]:
         H, g, _ = agent.objective.quadratic(problem.d[i], problem.q)
         d = problem.d[i]
         N = kernel.basis
-        whole = dense(H)
-        own = np.vstack([N.T @ whole[:d], whole[d:]])
-        own = np.hstack([own[:, :d] @ N, own[:, d:]])
+        whole = np.vstack([N.T @ dense(H)[:d], dense(H)[d:]])
+        own = np.hstack([whole[:, :d] @ N, whole[:, d:]])
         inside = np.concatenate([N.T @ g[:d], g[d:]])
-        size = np.abs(whole)
-        sizes = [np.einsum("ij,ij->j", np.abs(N), size[:d, :d] @ np.abs(N)), np.diag(size)[d:]]
-        flat = flat_directions(own, np.concatenate(sizes)).basis
-        least = SLIGHT * float(np.linalg.norm(g))
-        found.append(bool(np.linalg.norm(flat.T @ inside) > least))
+        fit = np.linalg.lstsq(own, inside, rcond=RANK)[0]
+        left = inside - own @ fit
+        found.append(bool(np.linalg.norm(left) > PROMISED * np.linalg.norm(g)))
     return found

@@ -12,8 +12,7 @@ import numpy as np
 import scipy
 
 from ccmac.certificates.bound import Proved
-from ccmac.certificates.closest import diagnosed
-from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.farkas import Infeasibility, closest_point_contradiction
 from ccmac.certificates.multipliers import Multipliers, Recovery
 from ccmac.certificates.realized import Certifier
 from ccmac.certificates.recession import Recession
@@ -139,7 +138,7 @@ def _looked(
     values = _values(work.problem, work.runtime, x, mean)
     seen = Seen(mean, residuals)
     if bound is not None and bound.w is not None and judge is not None and repaired:
-        seen.infeasibility = diagnosed(work, recovery, judge, bound.w, residuals)
+        seen.infeasibility = closest_point_contradiction(work, recovery, judge, bound.w, residuals)
     if bound is not None:
         price = bound.price[None]
         if bound.w is not None and judge is not None:

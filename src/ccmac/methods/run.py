@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from ccmac.certificates.conflicts import Conflicts
+from ccmac.certificates.farkas import Farkas, early_contradiction, gathered_contradiction
 from ccmac.certificates.proof import Proof, ProofJudge
 from ccmac.certificates.realized import Certifier, RealizedJudge
 from ccmac.certificates.stopping import Check, Stop
@@ -172,8 +172,8 @@ class Run:
         saver = self._saver(limits)
         with work.ledger.phase("setup"):
             self.method.announce(work, self.request)
-            conflicts = Conflicts(work)
-            conflict = conflicts.early()
+            conflict = early_contradiction(work)
+            before = work.constraints
             known = conflict is not None or self.method.finds_falls(work)
             bends = "strongly convex" in work.capabilities
             direction = None if known or bends else falling(work, self.request)
@@ -208,7 +208,9 @@ class Run:
             if saver is not None:
                 saver.begin_again("wider")
         with work.ledger.phase("monitor"):
-            conflict = conflicts.late()
+            conflict = None
+            if before is None and (sums := work.constraints) is not None:  # asked for since
+                conflict = gathered_contradiction(sums, Farkas(work))
             if conflict is None and outcome.status == "max_iterations":
                 conflict = start.excluded(work, self.method, self.request, limits)
         if conflict is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.multipliers import Recovery
 from ccmac.errors import InputError, OutOfTime
 from ccmac.inputs import Array, as_array, real_vector

@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from ccmac import Agent, Problem
+from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.gap import DualityGap, Goal
-from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Evidence
 from ccmac.inputs import Array
@@ -34,7 +34,7 @@ DONE = Check(1e-9, Evidence("gap", 0.5))
 
 def rule(tol: float = 1e-6) -> Any:
     """A rule whose proofs are counted and fail, and whose verdicts are none."""
-    made: Any = DualityStop(Fake(), Goal(tol, None, None), {})  # type: ignore[arg-type]
+    made: Any = DualityStop(Fake(), Goal(tol, None, None), {}, (Fake(), Fake()))  # type: ignore[arg-type]
     made.proofs = []
     made.verdicts = []
     made.settlings = []
@@ -234,7 +234,7 @@ def test_how_often_it_is_settled(
 ) -> None:
     settled: list[Any] = []
     monkeypatch.setattr(stopping, "settled", lambda it, *how: settled.append(how) or len(settled))
-    stop: Any = DualityStop(Fake(), Goal(1e-6, None, None), {})  # type: ignore[arg-type]
+    stop: Any = DualityStop(Fake(), Goal(1e-6, None, None), {}, (Fake(), Fake()))  # type: ignore[arg-type]
     told = list(bounds)
 
     def proof(iteration: Any, state: Any) -> Check:
@@ -354,99 +354,6 @@ def test_the_direction_of_an_iterate() -> None:
     assert told.tolist() == [[5.0, 2.0], [0.0, 0.0]]
 
 
-def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """(kappa, tau, primal) of a run without cost; a ray is looked at beyond 1, then 10, and at an
-    end that is nearly one.
-
-    A point is tried where kappa <= tau and the residual is 1e-8 of tau, and has to be shown.
-    """
-
-    conflict = object()
-
-    scales: list[float] = []
-
-    def runs(
-        told: list[tuple[float, float, float]], proof: int, shown: int
-    ) -> tuple[Any, int, int, int]:
-        """The number of the try that succeeds, of each kind; what was found, and all numbers."""
-        left = list(told)
-        tries = {"proof": 0, "shown": 0}
-
-        class Run:
-            reach = 1.0
-            prices = staticmethod(lambda state, scale: scale)
-            inside = staticmethod(Fake)
-
-            def finished(self, state: Any) -> bool:
-                return not left
-
-            def step(self, state: Any) -> Any:
-                return Fake(**dict(zip(("kappa", "tau", "primal"), left.pop(0), strict=True)))
-
-        def tried(kind: str, number: int) -> bool:
-            tries[kind] += 1
-            return tries[kind] == number
-
-        def contradiction(scale: float, reach: float) -> Any:
-            scales[:] = [scale]
-            return conflict if tried("proof", proof) else None
-
-        duality = Fake(contradiction=contradiction)
-        monkeypatch.setattr(feasible, "interior", lambda *given, shape: (Run(), np.zeros((2, 0))))
-        monkeypatch.setattr(feasible, "forms_of", lambda *given: None)
-        monkeypatch.setattr(feasible, "Duality", lambda *given: duality)
-        sizes: list[float] = []
-
-        def point(*given: Any) -> bool:
-            sizes.append(given[-1])
-            return tried("shown", shown)
-
-        monkeypatch.setattr(feasible, "_shown", point)
-        runtime = Fake(ride=lambda rows: Fake(value=rows.sum(axis=0)))
-        work: Any = Fake(problem=Fake(m=1), runtime=runtime)
-        reduced: Any = Fake(kernels=[Fake(point=np.array(v)) for v in ([2.0, 1.0], [1.0, 3.0])])
-        found = feasible.decided(work, reduced, None)  # type: ignore[arg-type]
-        assert set(sizes) <= {4.0}  # the root of reach^2 and of what the C_i fix, 15
-        return found, len(told) - len(left), tries["proof"], tries["shown"]
-
-    met = (1.0, 1.0, 1e-8)
-    far = (0.9, 1.0, 1.0)
-    # At the end once more, whatever the ray: beside large sides a misfit leaves kappa small.
-    assert runs([(1e-4, 1.0, 1e-8)] * 9, 1, 9) == (conflict, 8, 1, 8)
-    assert runs([(1e-4, 1.0, 1e-8)] * 9, 2, 9) == (False, 8, 1, 8)
-    assert runs([(1.1, 1.0, 0.0), (1.0, 1.0, 1.1e-8), met, far], 9, 1) == (True, 3, 1, 1)
-    assert runs([met, met, far], 9, 2) == (True, 2, 1, 2)
-    rays = [far, (1.0, 1.0, 1.0), (9.9, 1.0, 1.0), (1.0, 0.1, 1.0), far]
-    assert runs(rays, 2, 9) == (conflict, 4, 2, 0)
-    assert runs(rays[:1], 1, 9) == (conflict, 1, 1, 0)  # at the end, whatever the ray
-    assert runs(rays, 9, 9) == (False, 5, 4, 0)
-    assert runs(rays, 4, 9) == (conflict, 5, 4, 0)
-    assert scales == [1.0]
-
-
-@pytest.mark.parametrize("size", [0.5, 40.0])
-@pytest.mark.parametrize(
-    ("lacks", "hidden", "shown"),
-    [(0.9e-13, 0.9e-10, True), (1.1e-13, 0.0, False), (0.0, 1.1e-10, False)],
-)
-def test_a_point_is_shown_where_rows_hold_up_to_rounding(
-    size: float, lacks: float, hidden: float, shown: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The point itself, or the one that is settled; parts that cancel may hide a violation."""
-    told = {"lacks": max(1.0, size) * lacks, "hidden": max(1.0, size) * hidden}
-    good = DualityGap(0.0, 0.0, 0.0, 1.0, 1.0, **told)
-    bad = DualityGap(0.0, 0.0, 0.0, 0.0, 1.0, lacks=1.0)
-    run = Fake()
-    run.point = lambda state: (None, [None])
-    run.prices = lambda state, tau: None
-    monkeypatch.setattr(feasible, "settled", lambda run, state, rho: state)
-    for order in ((good, bad), (bad, good), (bad, bad)):
-        gaps = iter(order)
-        duality = Fake(gap=lambda *given, gaps=gaps: (next(gaps), None))
-        found = feasible._shown(run, duality, Fake(tau=1.0), size)  # type: ignore[arg-type]
-        assert found is (shown and good in order)
-
-
 def test_where_objectives_are_finite() -> None:
     """Bounds and rows of the parts, wherever they stand; smooth functions set none."""
     x = L1(1.0) + Box([-1.0, -INF], [INF, 2.0]) + Halfspace([1.0, -2.0], 3.0)
@@ -477,26 +384,6 @@ def test_bounds_on_z_of_all_and_of_each() -> None:
     ):
         work: Any = Fake(whole=Fake(z_lower=low, z_upper=high))
         assert np.array_equal(made._with_everybodys(work, ends), expected)
-
-
-@pytest.mark.parametrize(
-    ("common", "own", "fits"), [(6, 9, True), (5, 9, False), (6, 8, False), (None, 9, False)]
-)
-def test_which_problems_are_small_enough(
-    common: int | None, own: int, fits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """q + m + rows of D = 2 + 3 + 1; d + slacks + rows of an epigraph = 3 + 4 + 2."""
-    monkeypatch.setattr(made, "COMMON", common)
-    monkeypatch.setattr(made, "OWN", own)
-    form = Fake(terms=[Fake(a=np.zeros(4), h=np.zeros(2))])
-    small = Fake(objective=Fake(polyhedral=lambda d, q: Fake(terms=[])))
-    large = Fake(objective=Fake(polyhedral=lambda d, q: form))
-    work: Any = Fake(
-        problem=Fake(q=2, m=3, d={0: 8, 1: 3}, agents={0: small, 1: large}),
-        reduced=None if common is None else Fake(e=np.zeros(1)),
-        runtime=Fake(gather=lambda rows: rows),
-    )
-    assert made.solvable(work) == fits
 
 
 def test_no_step_at_all_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ccmac.certificates.duality import Duality, crossing
+from ccmac.certificates.duality import Duality
+from ccmac.certificates.farkas import Farkas, crossing
 from ccmac.certificates.gap import Goal
+from ccmac.certificates.recession import Recessions
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.interior.compressed import compressed, compressible
+from ccmac.methods.interior.feasible import ends_of
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.lifted import Lifted, LiftedStop
 from ccmac.methods.interior.made import forms_of, interior
@@ -76,7 +79,9 @@ class CrossIpm(Method):
             measure = None if units is None else (units.x, units.z)
             start = request.x0, request.z0
             duality = Duality(work, reduced, forms, bounds, start, measure)
-            stopping = rule(duality, goal, found, crossing(bounds, work.problem.m))
+            ends = ends_of(bounds)
+            tests = Farkas(work, forms, ends), Recessions(work, reduced, forms, ends)
+            stopping = rule(duality, goal, found, tests, crossing(bounds, work.problem.m))
         settings = {
             "rows": reduced.rank,
             "flat": len(iteration.equations.gamma),

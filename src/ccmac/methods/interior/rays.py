@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.bounded import outward
+from ccmac.certificates.recession import outward
 from ccmac.inputs import Array
 from ccmac.methods.interior.common import Common, Solver
 from ccmac.methods.interior.sides import Newton, Sides

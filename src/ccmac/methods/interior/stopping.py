@@ -10,13 +10,13 @@ from typing import Any
 
 from ccmac.certificates.bound import Proved
 from ccmac.certificates.duality import Duality
+from ccmac.certificates.farkas import Farkas, Infeasibility
 from ccmac.certificates.gap import DualityGap, Goal
-from ccmac.certificates.infeasibility import Infeasibility
-from ccmac.certificates.recession import Recession
+from ccmac.certificates.recession import Recession, Recessions
 from ccmac.certificates.stopping import Check, Evidence, Judged, Stopping, over
 from ccmac.methods.interior import guided
 from ccmac.methods.interior.block import RHO
-from ccmac.methods.interior.feasible import decided
+from ccmac.methods.interior.feasible import decided, multipliers
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.rays import Ray, largest, straightened
 from ccmac.methods.interior.settling import settled
@@ -49,11 +49,13 @@ class DualityStop(Stopping):
         duality: Duality,
         goal: Goal,
         record: dict[str, Any],
+        tests: tuple[Farkas, Recessions],
         crossing: Infeasibility | None = None,
     ) -> None:
         self.duality = duality
         self.goal = goal
         self.record = record
+        self.farkas, self.recessions = tests
         self.crossing = crossing
         self._ray = RAY
         self._close = FAR
@@ -167,7 +169,7 @@ class DualityStop(Stopping):
         """Proof that there is no solution, if the iterate is one."""
         prices = iteration.prices(state, state.kappa)
         told = largest(iteration, state)
-        conflict = self.duality.contradiction(prices, iteration.reach)
+        conflict = self.farkas.test(multipliers(self.duality.reduced, prices))
         if conflict is not None:
             return conflict
         slack, price = told.value.max(axis=0)
@@ -175,7 +177,7 @@ class DualityStop(Stopping):
         ray = Ray.of(iteration, state)
         for _ in range(RAYS):
             ray = straightened(iteration, state, ray, weight)
-            fall = self.duality.fall(*ray.point(iteration))
+            fall = self.recessions.test(*ray.point(iteration))
             if fall is not None:
                 return self._from_somewhere(iteration, fall)
         return None
@@ -190,8 +192,7 @@ class DualityStop(Stopping):
     def _feasible(self, iteration: Interior) -> Infeasibility | bool:
         """What is known of feasible points; asked once."""
         if self._decided is None:
-            start = self.duality.x0, self.duality.z0
-            self._decided = decided(iteration.work, iteration.setup.equations, start)
+            self._decided = decided(iteration.work, iteration.setup.equations)
         return self._decided
 
     def final(self, iteration: Judged, state: Any) -> Check:

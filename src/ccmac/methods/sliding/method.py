@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.gap import GapCertifier, GapJudge, execution_radius
-from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.stopping import Stop
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods.base import Prepared, Request
@@ -83,7 +83,7 @@ class CrossSliding(ConvexMethod):
             return None
         reduced = work.gather_constraints()
         assert reduced is not None
-        found = decided(work, reduced, (request.x0, request.z0))
+        found = decided(work, reduced)
         return found if isinstance(found, Infeasibility) else None
 
     def realized(self, work: Workspace, request: Request, *, equal_steps: bool = False) -> Realized:
