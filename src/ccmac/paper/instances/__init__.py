@@ -2,6 +2,7 @@
 
 from ccmac.paper.instances.base import HardInstance, Instance
 from ccmac.paper.instances.examples import calibration, dispatch, two_agent, two_rows
+from ccmac.paper.instances.kinks import max_of_coordinates
 from ccmac.paper.instances.physical_path import physical_path, radius_explicit_rounds
 from ccmac.paper.instances.random_quadratic import infeasible, random_quadratic
 from ccmac.paper.instances.reference import KKTSolution, infeasibility, solve_kkt
@@ -26,6 +27,7 @@ __all__ = [
     "infeasibility",
     "infeasible",
     "matching_path",
+    "max_of_coordinates",
     "physical_path",
     "radius_explicit_rounds",
     "random_quadratic",
