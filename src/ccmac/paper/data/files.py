@@ -10,7 +10,6 @@ import hashlib
 import lzma
 import os
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,7 @@ VARIABLE = "CCMAC_DATA"
 SUFFIXES = ("", ".txt", ".bz2", ".xz")
 """Endings under which a set may be stored; the last two are compressed."""
 
-# Many times the largest known set; a compressed file of a few kilobytes can claim terabytes, so
-# what it unpacks to is compared with its own size beyond some megabytes.
-LIMIT = 1 << 30
-_UNPACKED = 1 << 26
-_TIMES = 100
+LIMIT = 1 << 30  # bytes of text: many times the largest known set
 
 
 def read_text(path: Path, *, compression: str | None = None) -> bytes:
@@ -39,24 +34,18 @@ def read_text(path: Path, *, compression: str | None = None) -> bytes:
     or ``""``) for a file whose name does not show it.
     """
     ending = path.suffix if compression is None else compression
-    # Not lzma.open as it is: it takes zeros for endlessly many empty archives of an older format.
-    unpacked: Any = {".bz2": bz2.open, ".xz": partial(lzma.open, format=lzma.FORMAT_XZ)}.get(
-        ending, lambda stream: stream
-    )
+    unpacked: Any = {".bz2": bz2.open, ".xz": lzma.open}.get(ending, lambda stream: stream)
     try:
         with open_file(path) as packed, unpacked(packed) as stream:
-            size = os.fstat(packed.fileno()).st_size
-            limit = min(LIMIT, max(_UNPACKED, _TIMES * size) if stream is not packed else LIMIT)
-            long = size > limit  # then it need not be read
-            text = b"" if long else stream.read(-1 if stream is packed else limit + 1)
+            text = bytes(stream.read(LIMIT + 1))
     except (EOFError, lzma.LZMAError) as error:
         raise InputError(f"{path} is damaged or cut short ({error}): replace the file") from None
     except OSError as error:
         # bz2 reports bad content as an OSError without an error number.
         what = error.strerror or f"damaged content, {error}"
         raise InputError(f"cannot read {path} ({what}): replace or repair the file") from None
-    if long or len(text) > limit:
-        raise InputError(f"{path} holds more than {limit:,} bytes of text: it is not a known set")
+    if len(text) > LIMIT:
+        raise InputError(f"{path} holds more than {LIMIT:,} bytes of text: it is not a known set")
     return text
 
 

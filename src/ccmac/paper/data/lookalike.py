@@ -26,7 +26,9 @@ used, so that a seed gives the same arrays on every platform.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +46,13 @@ def generate(name: str, seed: int = 0) -> Dataset:
     record = resolve(name)
     rng = np.random.default_rng(seed)
     if record.name == "mushrooms":
-        X = one_hot(MUSHROOMS, record.rows, rng)
+        X = one_hot(table("mushrooms"), record.rows, rng)
     elif record.name == "w8a":
         X = keyword_indicators(record.rows, record.features, rng)
     elif record.name == "rcv1_train.binary":
         X = unit_documents(record.rows, record.features, rng)
     else:
-        X = one_hot(CENSUS, record.rows, rng)
+        X = one_hot(table("census"), record.rows, rng)
     positives = record.counts[1] if record.counts else record.rows // 2
     return Dataset(record.name + LIKE, X, _planted_labels(X, positives, rng), "generated")
 
@@ -110,60 +112,14 @@ class Table:
 
 
 TYPES = 24  # of rows
-# (size, lead, ratio, present) of each attribute, read off the originals.
-CENSUS = Table(
-    0.8,
-    0.9,
-    tuple(
-        Attribute(*given)
-        for given in (
-            (5, 0.217),
-            (8, 0.697, 0.50, 0.944),
-            (5, 0.200),
-            (16, 0.323, 0.70),
-            (5, 0.323, 0.75),
-            (7, 0.460, 0.35),
-            (14, 0.127, 0.90, 0.943),
-            (6, 0.405, 0.60),
-            (5, 0.854, 0.35),
-            (2, 0.669),
-            (2, 0.917),
-            (2, 0.953),
-            (5, 0.467, 0.65),
-            (41, 0.896, 0.90, 0.982),
-        )
-    ),
-)
-MUSHROOMS = Table(
-    0.92,
-    0.8,
-    tuple(
-        Attribute(*given)
-        for given in (
-            (6, 0.450, 0.30),
-            (4, 0.399, 0.50),
-            (10, 0.281, 0.70),
-            (2, 0.584),
-            (9, 0.434, 0.50),
-            (2, 0.974),
-            (2, 0.839),
-            (2, 0.691),
-            (12, 0.213, 0.75),
-            (2, 0.567),
-            (4, 0.637, 0.25),
-            (4, 0.608, 0.30),
-            (9, 0.549, 0.45),
-            (9, 0.540, 0.45),
-            (1, 1.000),
-            (4, 0.975, 0.60),
-            (3, 0.922, 0.05),
-            (5, 0.488, 0.40),
-            (9, 0.294, 0.60),
-            (6, 0.497, 0.50),
-            (7, 0.387, 0.60),
-        )
-    ),
-)
+
+
+def table(name: str) -> Table:
+    """``census`` or ``mushrooms``: (size, lead, ratio, present) of each attribute."""
+    file = resources.files("ccmac.paper.data") / "tables.json"
+    found = json.loads(file.read_text(encoding="utf-8"))[name]
+    attributes = tuple(Attribute(*given) for given in found["attributes"])
+    return Table(found["coherence"], found["type_ratio"], attributes)
 
 
 def one_hot(table: Table, rows: int, rng: np.random.Generator) -> csr_array[np.float64]:
