@@ -31,10 +31,10 @@ import numpy as np
 
 from ccmac.api import solve
 from ccmac.errors import InputError
-from ccmac.methods.continuation.schedule import certified_schedule
 from ccmac.paper import instances
 from ccmac.paper.instances import HardInstance, radius_explicit_rounds
 from ccmac.paper.instances.base import Resource
+from ccmac.paper.schedules.continuation import certified_schedule
 from ccmac.results import Solution
 from ccmac.texts import nearest, shown
 
