@@ -78,7 +78,7 @@ class Efficiency:
 
 
 @dataclass(frozen=True)
-class Family:
+class HardFamily:
     """An instance, the resource it bounds, what is run on it, and an explicit formula if any."""
 
     build: Callable[[], HardInstance]
@@ -88,7 +88,7 @@ class Family:
     explicit: float | None = None
 
 
-def families() -> dict[str, Family]:
+def families() -> dict[str, HardFamily]:
     """By name."""
     eps = TOL**0.5
     affine = ("cross-apapc",)  # bounds on products: local minimisations are a stronger oracle
@@ -97,7 +97,7 @@ def families() -> dict[str, Family]:
     angle = partial(instances.bounded_angle, 2, KAPPA)
     block = partial(instances.six_block, KAPPA)
     found = {
-        f"physical path t={t}": Family(
+        f"physical path t={t}": HardFamily(
             partial(instances.physical_path, 2, float(t), KAPPA),
             "rounds",
             explicit=radius_explicit_rounds(2, float(t), KAPPA, eps),
@@ -105,20 +105,20 @@ def families() -> dict[str, Family]:
         for t in (1, 3)
     }
     found |= {
-        "communication path": Family(path, "rounds"),
-        "complete six": Family(six, "rounds"),
-        "bounded angle": Family(angle, "rounds"),
-        "matching path": Family(partial(instances.matching_path, 6, KAPPA), "affine", affine),
-        "virtual path": Family(partial(instances.virtual_path, 2, KAPPA), "affine", affine),
-        "six block": Family(block, "affine", affine),
+        "communication path": HardFamily(path, "rounds"),
+        "complete six": HardFamily(six, "rounds"),
+        "bounded angle": HardFamily(angle, "rounds"),
+        "matching path": HardFamily(partial(instances.matching_path, 6, KAPPA), "affine", affine),
+        "virtual path": HardFamily(partial(instances.virtual_path, 2, KAPPA), "affine", affine),
+        "six block": HardFamily(block, "affine", affine),
     }
     convex = ("cross-continuation",), "smooth convex"
     found |= {
-        "convex path": Family(path, "rounds", *convex),
-        "convex six": Family(six, "rounds", *convex),
-        "convex angle": Family(angle, "rounds", *convex),
-        "convex block": Family(block, "affine", *convex),
-        "max of coordinates": Family(
+        "convex path": HardFamily(path, "rounds", *convex),
+        "convex six": HardFamily(six, "rounds", *convex),
+        "convex angle": HardFamily(angle, "rounds", *convex),
+        "convex block": HardFamily(block, "affine", *convex),
+        "max of coordinates": HardFamily(
             partial(instances.max_of_coordinates, 8),
             "gradients",
             ("cross-sliding", "cross-ipm"),
@@ -134,7 +134,7 @@ def lower_bound(hard: HardInstance, resource: Resource, tol: float) -> int:
     return hard.exposure[resource].needed(int(np.argmax(hard.tails <= tol * whole)))
 
 
-def measure(name: str, family: Family, method: str) -> Efficiency:
+def measure(name: str, family: HardFamily, method: str) -> Efficiency:
     """Run one method to the regime's RelErr and for :data:`EARLY` iterations."""
     hard = family.build()
     resource = family.resource
