@@ -1,0 +1,242 @@
+"""One agent in one step: its KKT matrix factorized, its unknowns eliminated, its step recovered.
+
+With W the Nesterov-Todd scaling of (s, v) and xi = u/tau, Newton's equations of the homogeneous
+form are, for the agent's (y, v) and the common c = (z, lambda, tau),
+
+    M (dy, dv) + U dc = r,   M = [[P + rho I, G'], [G, -W^2 - delta I]],
+    U = [[P_z, A', c_y], [H, 0, -h]],   V = [[P_z', H'], [A, 0], [(2 P xi + c)_y', h']]
+
+so that the agent adds -V M^{-1} U and -V M^{-1} r to what is summed. rho, and delta on equations,
+are proximal terms: the step is that of the problem with rho ||y - y_k||^2 / 2 added. The unknowns
+of the factorization are W dv, so that its small entries do not drown in W^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+from ccmac.inputs import Array
+from conic.model import Model, Sparse
+
+RHO = 1e-8
+DELTA = 1e-8
+DENSE = 150  # unknowns and rows up to which the factorization is dense
+
+
+@dataclass(frozen=True)
+class Point:
+    """An agent's unknowns: y, slacks s in K, multipliers v in the dual cone."""
+
+    y: Array
+    s: Array
+    v: Array
+
+    def moved(self, step: Point, length: float) -> Point:
+        """``length`` of the way along a step."""
+        y, s, v = (a + length * b for a, b in zip(self.flat, step.flat, strict=True))
+        return Point(y, s, v)
+
+    @property
+    def flat(self) -> tuple[Array, Array, Array]:
+        return self.y, self.s, self.v
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What everybody knows: z, lambda, and tau, kappa of the homogeneous form."""
+
+    z: Array
+    dual: Array
+    tau: float = 1.0
+    kappa: float = 1.0
+
+
+class Agent:
+    """The fixed part: the model, and which of the common unknowns touch its own (``support``)."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = p = model
+        q = len(p.c_z)
+        own_z = np.diff(sp.csc_array(sp.vstack([p.P_z, p.H])).indptr) > 0
+        own_rows = np.diff(p.A.indptr) > 0
+        self.support = np.flatnonzero(np.concatenate([own_z, own_rows]))
+        at_z = self.support[self.support < q]
+        at_rows = self.support[self.support >= q] - q
+        top = sp.hstack([p.P_z[:, at_z], p.A[at_rows].T])
+        bottom = sp.hstack([p.H[:, at_z], sp.csr_array((p.rows, len(at_rows)))])
+        self.border = sp.csr_array(sp.vstack([top, bottom]))
+        corner = [[p.P_zz, p.B.T], [p.B, sp.csr_array((len(p.b), len(p.b)))]]
+        self.plain = _diagonal(p.P_zz) and _diagonal(p.B)
+        self.corner = sp.csr_array(sp.block_array(corner))
+        self.equations = p.cone.equations
+        self.held = np.where(self.equations, DELTA, 1.0)
+        self.GT = sp.csr_array(p.G.T)
+        self.HT = sp.csr_array(p.H.T)
+        self.AT = sp.csr_array(p.A.T)
+        self.BT = sp.csr_array(p.B.T)
+        self.P_zT = sp.csr_array(p.P_z.T)
+
+    def slack(self, y: Array, z: Array) -> Array:
+        """h - G y - H z."""
+        p = self.model
+        return np.asarray(p.h - p.G @ y - p.H @ z)
+
+    def factorized(
+        self, inverse: sp.csr_array, held: Array | None = None
+    ) -> Callable[[Array], Array]:
+        """b -> M^{-1} b, refined once; ``inverse`` is W^{-1} (1 on equations).
+
+        ``held`` is minus the lower diagonal: 1, and delta on equations, unless given.
+        """
+        p = self.model
+        size = p.size
+        top = p.P + RHO * sp.eye_array(size)
+        G = sp.csr_array(inverse @ p.G)
+        M = sp.csc_array(
+            sp.block_array([[top, G.T], [G, -sp.diags_array(self.held if held is None else held)]])
+        )
+        if not M.shape[0]:
+            return lambda b: b
+        if M.shape[0] <= DENSE:
+            factor = scipy.linalg.lu_factor(M.toarray(), check_finite=False)
+            solve: Callable[[Array], Array] = partial(
+                scipy.linalg.lu_solve, factor, check_finite=False
+            )
+        else:
+            solve = sparse_factor(M).solve
+        inverse_t = sp.csr_array(inverse.T)
+
+        def refined(b: Array) -> Array:
+            scaled = np.concatenate([b[:size], inverse @ b[size:]])
+            x = solve(scaled)
+            x += solve(scaled - M @ x)
+            return np.concatenate([x[:size], inverse_t @ x[size:]])
+
+        return refined
+
+
+def _diagonal(M: Sparse) -> bool:
+    there = sp.coo_array(M)
+    return bool(np.all(there.row == there.col))
+
+
+def sparse_factor(M: Any) -> Any:
+    """Pivots on the diagonal, where the ordering keeps factors sparse; others where that fails."""
+    symmetric = {"SymmetricMode": True}
+    order = "MMD_AT_PLUS_A"
+    try:
+        return spla.splu(M, permc_spec=order, diag_pivot_thresh=0.001, options=symmetric)
+    except RuntimeError:  # exactly singular without pivoting
+        return spla.splu(M)
+
+
+class Elimination:
+    """An agent's Newton equations at one point, solved for all that the common unknowns ask.
+
+    ``rights`` are right-hand sides (y, v): minus the residuals, W^2 v = s, minus W (point \\ e).
+    ``residual`` is the agent's share of the common equations' residuals.
+    """
+
+    def __init__(self, agent: Agent, point: Point, shared: Shared) -> None:
+        self.agent = agent
+        self.point = point
+        p = agent.model
+        y, s, v = point.flat
+        z, dual, tau = shared.z, shared.dual, shared.tau
+        curved_y = p.P @ y + p.P_z @ z
+        curved_z = agent.P_zT @ y + p.P_zz @ z
+        bend = float(y @ curved_y + z @ curved_z)
+        linear = float(p.c @ y + p.c_z @ z)
+        self.r_y = curved_y + agent.GT @ v + agent.AT @ dual + p.c * tau
+        self.r_v = p.G @ y + p.H @ z + s - p.h * tau
+        self.residual = np.concatenate(
+            [
+                curved_z + agent.HT @ v + agent.BT @ dual + p.c_z * tau,
+                p.A @ y + p.B @ z - p.b * tau,
+                [bend / tau + linear + float(p.h @ v + p.b @ dual)],
+            ]
+        )
+        self.value = 0.5 * bend / tau**2 + linear / tau
+        self.bend = bend / tau**2
+        self.tilt_z = 2.0 * curved_z / tau + p.c_z
+        self.tilt = np.concatenate([2.0 * curved_y / tau + p.c, p.h])
+        self.scaling = p.cone.scaling(s, v)
+        self.solve = agent.factorized(sp.csr_array(self.scaling.inverse_matrix()))
+        self.columns = np.column_stack([agent.border.toarray(), np.append(p.c, -p.h)])
+        self.rights = [
+            np.append(-self.r_y, -self.r_v),
+            np.append(np.zeros(p.size), s),
+            self.asked(p.cone.identity),
+        ]
+        solved = self.solve(np.column_stack([self.columns, *self.rights]))
+        width = self.columns.shape[1]
+        self._on_shared = solved[:, :width]
+        self._on_rights = solved[:, width:].T
+
+    def asked(self, target: Array) -> Array:
+        """The right-hand side of point o (W dv + W^{-1} ds) = ``target``."""
+        W = self.scaling
+        return np.append(np.zeros(self.agent.model.size), -W.apply(W.divided(target)))
+
+    def schur(self) -> tuple[Array, Array, Array, float]:
+        """-V M^{-1} U: (matrix on the support, column of tau, row of tau, corner)."""
+        matrix = -(self.agent.border.T @ self._on_shared)
+        row = -(self.tilt @ self._on_shared)
+        return matrix[:, :-1], matrix[:, -1], row[:-1], float(row[-1]) - self.bend
+
+    def eliminated(self) -> list[Array]:
+        """-V M^{-1} r for the right-hand sides, on (support, tau)."""
+        return [self._paid(part) for part in self._on_rights]
+
+    def eliminated_of(self, right: Array) -> Array:
+        """-V M^{-1} r for another one."""
+        return self._paid(self.solve(right))
+
+    def _paid(self, part: Array) -> Array:
+        return np.append(-(self.agent.border.T @ part), -(self.tilt @ part))
+
+    def step(self, right: Array, dc: Array, target: Array) -> Point:
+        """The step for one right-hand side and dc on (support, tau).
+
+        ``target`` is what W^2 dv + ds shall be; ds follows from the rows themselves, so that these
+        lose nothing to rounding.
+        """
+        p = self.agent.model
+        own = right - self.columns @ dc
+        flat = self.solve(own)
+        ds = own[p.size :] + target - p.G @ flat[: p.size]
+        ds[self.agent.equations] = 0.0
+        return Point(flat[: p.size], ds, flat[p.size :])
+
+    def second(self, step: Point) -> Array:
+        """-(W^{-1} ds) o (W dv): the second order of complementarity."""
+        W = self.scaling
+        return np.negative(self.agent.model.cone.product(W.inverse(step.s), W.apply(step.v)))
+
+    def lacking(self, step: Point, dc: Array) -> Array:
+        """Its share of what a full step (dc on z, lambda, tau) leaves of the common equations."""
+        agent = self.agent
+        p = agent.model
+        q = len(p.c_z)
+        dz, dual, dtau = dc[:q], dc[q:-1], dc[-1]
+        curved = agent.P_zT @ step.y + p.P_zz @ dz
+        own = self.tilt @ np.append(step.y, step.v)
+        last = own + self.tilt_z @ dz + p.b @ dual - self.bend * dtau
+        on_z = curved + agent.HT @ step.v + agent.BT @ dual + p.c_z * dtau
+        on_rows = p.A @ step.y + p.B @ dz - p.b * dtau
+        return self.residual + np.concatenate([on_z, on_rows, [last]])
+
+    def length(self, step: Point) -> float:
+        """The longest step that keeps s and v in their cones; 0 where it is no number."""
+        if not all(np.isfinite(part).all() for part in step.flat):
+            return 0.0
+        cone = self.agent.model.cone
+        return min(cone.length(self.point.s, step.s), cone.length(self.point.v, step.v))

@@ -1,0 +1,58 @@
+"""The nonnegative orthant: bounds and inequalities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmac.inputs import Array
+from conic.cones.base import Cone, Scaling
+
+
+class OrthantScaling(Scaling):
+    """W = diag(sqrt(s / v))."""
+
+    def __init__(self, s: Array, v: Array) -> None:
+        self.weight = np.sqrt(s / v)
+        self.point = np.sqrt(s * v)
+
+    def apply(self, a: Array) -> Array:
+        return np.asarray(self.weight * a)
+
+    def inverse(self, a: Array) -> Array:
+        return np.asarray(a / self.weight)
+
+    def inverse_matrix(self) -> Array:
+        return np.asarray(1.0 / self.weight[:, :, None])
+
+
+class Nonnegative(Cone):
+    """``Nonnegative(k)``: k entries s >= 0."""
+
+    @staticmethod
+    def identity(count: int, dim: int) -> Array:
+        return np.ones((count, dim))
+
+    @staticmethod
+    def margin(s: Array) -> Array:
+        return s[:, 0]
+
+    @staticmethod
+    def dual_margin(v: Array) -> Array:
+        return v[:, 0]
+
+    @staticmethod
+    def length(s: Array, step: Array) -> float:
+        falls = step < 0
+        return float(np.min(-s[falls] / step[falls])) if falls.any() else np.inf
+
+    @staticmethod
+    def scaling(s: Array, v: Array) -> Scaling:
+        return OrthantScaling(s, v)
+
+    @staticmethod
+    def product(a: Array, b: Array) -> Array:
+        return np.asarray(a * b)
+
+    @staticmethod
+    def division(a: Array, b: Array) -> Array:
+        return np.asarray(b / a)

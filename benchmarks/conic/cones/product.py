@@ -1,0 +1,129 @@
+"""A product of cones, as the rows of one agent have it; alike ones are treated together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.inputs import Array
+from conic.cones.base import Cone, Scaling
+from conic.cones.nonnegative import Nonnegative
+from conic.cones.zero import Zero
+
+
+class ProductCone:
+    """The rows of ``cones`` one after the other; ``degree`` is e'e."""
+
+    def __init__(self, cones: Sequence[Cone]) -> None:
+        found: dict[tuple[type[Cone], int], list[NDArray[np.int64]]] = {}
+        start = 0
+        self.degree = 0
+        for cone in cones:
+            rows = np.arange(start, start + cone.size).reshape(-1, cone.dim)
+            kind = (
+                Nonnegative if cone.dim == 1 and cone.degree else type(cone)
+            )  # of one entry: s >= 0
+            found.setdefault((kind, cone.dim), []).append(rows)
+            start += cone.size
+            self.degree += cone.degree * len(rows)
+        self.size = start
+        self.groups = [(kind, np.vstack(rows)) for (kind, _), rows in found.items()]
+        self.identity = self._each(lambda kind, rows: kind.identity(*rows.shape))
+        self.equations = np.zeros(start, dtype=bool)
+        for kind, rows in self.groups:
+            self.equations[rows] = kind is Zero
+
+    @property
+    def turned(self) -> bool:
+        """Whether there are cones besides equations and orthants."""
+        return any(rows.shape[1] > 1 for _, rows in self.groups)
+
+    def _each(self, part: Callable[[type[Cone], NDArray[np.int64]], Array]) -> Array:
+        out = np.zeros(self.size)
+        for kind, rows in self.groups:
+            out[rows] = part(kind, rows)
+        return out
+
+    def margin(self, s: Array) -> float:
+        """The largest t with s - t e in K (equations aside)."""
+        parts = [kind.margin(s[rows]) for kind, rows in self.groups if kind is not Zero]
+        return min((float(part.min()) for part in parts), default=np.inf)
+
+    def inside_dual(self, v: Array) -> Array:
+        """v, moved along e into the dual cone."""
+        out = v.copy()
+        for kind, rows in self.groups:
+            if kind is not Zero:
+                lack = np.maximum(0.0, -kind.margin(v[rows]))
+                out[rows] += lack[:, None] * kind.identity(*rows.shape)
+        return out
+
+    def outside(self, s: Array) -> Array:
+        """How far s lies outside, along e: one number a row, the same for all rows of a cone."""
+        out = np.abs(s)
+        for kind, rows in self.groups:
+            if kind is not Zero:
+                out[rows] = np.maximum(0.0, -kind.margin(s[rows]))[:, None]
+        return out
+
+    def length(self, s: Array, step: Array) -> float:
+        """The largest multiple of ``step`` that keeps s in K."""
+        parts = (kind.length(s[rows], step[rows]) for kind, rows in self.groups)
+        return min(parts, default=np.inf)
+
+    def product(self, a: Array, b: Array) -> Array:
+        """a o b."""
+        return self._each(lambda kind, rows: kind.product(a[rows], b[rows]))
+
+    def scaling(self, s: Array, v: Array) -> ProductScaling:
+        """Of all rows at (s, v)."""
+        return ProductScaling(self, s, v)
+
+
+class ProductScaling:
+    """The Nesterov-Todd scaling of a product; ``point`` = W v = W^{-1} s."""
+
+    def __init__(self, cone: ProductCone, s: Array, v: Array) -> None:
+        self.cone = cone
+        self.parts = [kind.scaling(s[rows], v[rows]) for kind, rows in cone.groups]
+        self.point = self._each(lambda part, rows: part.point)
+
+    def _each(self, of: Callable[[Scaling, NDArray[np.int64]], Array]) -> Array:
+        out = np.zeros(self.cone.size)
+        for part, (_, rows) in zip(self.parts, self.cone.groups, strict=True):
+            out[rows] = of(part, rows)
+        return out
+
+    def apply(self, a: Array) -> Array:
+        """W a."""
+        return self._each(lambda part, rows: part.apply(a[rows]))
+
+    def inverse(self, a: Array) -> Array:
+        """W^{-1} a."""
+        return self._each(lambda part, rows: part.inverse(a[rows]))
+
+    def divided(self, b: Array) -> Array:
+        """x with point o x = b."""
+        out = np.zeros(self.cone.size)
+        for kind, rows in self.cone.groups:
+            out[rows] = kind.division(self.point[rows], b[rows])
+        return out
+
+    def inverse_matrix(self) -> sp.coo_array:
+        """W^{-1}, sparse; the identity on equations."""
+        values = []
+        at = []
+        to = []
+        for part, (_, rows) in zip(self.parts, self.cone.groups, strict=True):
+            dim = rows.shape[1]
+            values.append(part.inverse_matrix().ravel())
+            at.append(np.repeat(rows, dim, axis=1).ravel())
+            to.append(np.tile(rows, (1, dim)).ravel())
+        size = self.cone.size
+        if not values:
+            return sp.coo_array((size, size))
+        index = (np.concatenate(at), np.concatenate(to))
+        return sp.coo_array((np.concatenate(values), index), shape=(size, size))

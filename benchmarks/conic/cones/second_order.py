@@ -1,0 +1,122 @@
+"""The second-order cone { s : s_0 >= ||s_1|| }.
+
+a o b = (a'b, a_0 b_1 + b_0 a_1),   J = diag(1, -1, ..., -1),
+W = eta [[w_0, w_1'], [w_1, I + w_1 w_1' / (1 + w_0)]],   W^2 = eta^2 (2 w w' - J),   w'Jw = 1
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmac.inputs import Array
+from conic.cones.base import Cone, Scaling
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", a, b))
+
+
+def _hyperbolic(a: Array, b: Array) -> Array:
+    """a'Jb, row by row."""
+    return np.asarray(a[:, 0] * b[:, 0] - _dot(a[:, 1:], b[:, 1:]))
+
+
+def _length(s: Array) -> Array:
+    """sqrt(s'Js) by a product that does not cancel."""
+    tail = np.linalg.norm(s[:, 1:], axis=1)
+    return np.sqrt(np.maximum((s[:, 0] - tail) * (s[:, 0] + tail), 1e-300))
+
+
+class LorentzScaling(Scaling):
+    """W from the two points brought to the hyperboloid u'Ju = 1."""
+
+    def __init__(self, s: Array, v: Array) -> None:
+        length_s = _length(s)
+        length_v = _length(v)
+        unit_s = s / length_s[:, None]
+        unit_v = v / length_v[:, None]
+        gamma = np.sqrt(0.5 * (1.0 + _dot(unit_s, unit_v)))
+        unit_v[:, 1:] *= -1.0
+        self.w = (unit_s + unit_v) / (2.0 * gamma[:, None])
+        self.eta = np.sqrt(length_s / length_v)
+        self.point = self.apply(v)
+
+    def _turned(self, a: Array, sign: float) -> Array:
+        w0 = self.w[:, 0]
+        w1 = self.w[:, 1:]
+        across = _dot(w1, a[:, 1:])
+        out = np.empty_like(a)
+        out[:, 0] = w0 * a[:, 0] + sign * across
+        out[:, 1:] = a[:, 1:] + (sign * a[:, 0] + across / (1.0 + w0))[:, None] * w1
+        return out
+
+    def apply(self, a: Array) -> Array:
+        return np.asarray(self.eta[:, None] * self._turned(a, 1.0))
+
+    def inverse(self, a: Array) -> Array:
+        return np.asarray(self._turned(a, -1.0) / self.eta[:, None])
+
+    def inverse_matrix(self) -> Array:
+        w0 = self.w[:, 0]
+        w1 = self.w[:, 1:]
+        out = np.empty((*self.w.shape, self.w.shape[1]))
+        out[:, 0, 0] = w0
+        out[:, 0, 1:] = -w1
+        out[:, 1:, 0] = -w1
+        out[:, 1:, 1:] = (
+            np.eye(w1.shape[1]) + w1[:, :, None] * w1[:, None, :] / (1.0 + w0)[:, None, None]
+        )
+        return np.asarray(out / self.eta[:, None, None])
+
+
+class SecondOrder(Cone):
+    """``SecondOrder(k)``: one cone of k entries, the first at least the length of the others."""
+
+    @property
+    def dim(self) -> int:
+        return self.size
+
+    @staticmethod
+    def identity(count: int, dim: int) -> Array:
+        e = np.zeros((count, dim))
+        e[:, 0] = 1.0
+        return e
+
+    @staticmethod
+    def margin(s: Array) -> Array:
+        return np.asarray(s[:, 0] - np.linalg.norm(s[:, 1:], axis=1))
+
+    @staticmethod
+    def dual_margin(v: Array) -> Array:
+        return SecondOrder.margin(v)
+
+    @staticmethod
+    def length(s: Array, step: Array) -> float:
+        # The least positive root of a t^2 + 2 b t + c, by the formula that does not cancel.
+        a = _hyperbolic(step, step)
+        b = _hyperbolic(s, step)
+        c = _length(s) ** 2
+        inside = b * b - a * c
+        some = inside >= 0
+        q = -(b + np.where(b >= 0, 1.0, -1.0) * np.sqrt(np.where(some, inside, 0.0)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            roots = np.stack([q / a, c / q])
+        roots = np.where(some & (roots > 0), roots, np.inf)
+        return float(roots.min(initial=np.inf))
+
+    @staticmethod
+    def scaling(s: Array, v: Array) -> Scaling:
+        return LorentzScaling(s, v)
+
+    @staticmethod
+    def product(a: Array, b: Array) -> Array:
+        out = a[:, :1] * b + b[:, :1] * a
+        out[:, 0] = _dot(a, b)
+        return np.asarray(out)
+
+    @staticmethod
+    def division(a: Array, b: Array) -> Array:
+        out = np.empty_like(b)
+        out[:, 0] = _hyperbolic(a, b) / _length(a) ** 2
+        out[:, 1:] = (b[:, 1:] - out[:, :1] * a[:, 1:]) / a[:, :1]
+        return out

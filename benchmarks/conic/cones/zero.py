@@ -1,0 +1,60 @@
+"""The zero cone: equations. Its dual is everything, and nothing is scaled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmac.inputs import Array
+from conic.cones.base import Cone, Scaling
+
+
+class NoScaling(Scaling):
+    """W = 0: ds = 0."""
+
+    def __init__(self, s: Array) -> None:
+        self.point = np.zeros_like(s)
+
+    def apply(self, a: Array) -> Array:
+        return np.zeros_like(a)
+
+    def inverse(self, a: Array) -> Array:
+        return np.zeros_like(a)
+
+    def inverse_matrix(self) -> Array:
+        return np.ones((*self.point.shape, 1))
+
+
+class Zero(Cone):
+    """``Zero(k)``: k entries s = 0."""
+
+    @property
+    def degree(self) -> int:
+        return 0
+
+    @staticmethod
+    def identity(count: int, dim: int) -> Array:
+        return np.zeros((count, dim))
+
+    @staticmethod
+    def margin(s: Array) -> Array:
+        return np.asarray(-np.abs(s[:, 0]))
+
+    @staticmethod
+    def dual_margin(v: Array) -> Array:
+        return np.full(len(v), np.inf)
+
+    @staticmethod
+    def length(s: Array, step: Array) -> float:
+        return np.inf
+
+    @staticmethod
+    def scaling(s: Array, v: Array) -> Scaling:
+        return NoScaling(s)
+
+    @staticmethod
+    def product(a: Array, b: Array) -> Array:
+        return np.zeros_like(a)
+
+    @staticmethod
+    def division(a: Array, b: Array) -> Array:
+        return np.zeros_like(b)

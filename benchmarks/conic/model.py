@@ -1,0 +1,161 @@
+"""One agent's part of a conic program, in standard form.
+
+    minimize    u'P u / 2 + c'u,   u = (y, z),  y = (x, t)
+    subject to  G y + H z + s = h,   s in K,   and its share A y + B z - b of the coupled rows
+
+t are the auxiliary variables of epigraphs. The rows are, in this order: C x = c, D z = e, equations
+of the epigraphs, entries fixed by equal bounds (all in the zero cone), t >= 0 and bounds (in the
+nonnegative cone), and the agent's own conic rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
+from ccmac.objectives.polyhedral import Polyhedral
+from conic.cones import Cone, Nonnegative, ProductCone, Zero
+
+Sparse = Any  # a scipy.sparse.csr_array
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows G y + H z + s = h of one cone, and what they are."""
+
+    name: str
+    G: Sparse
+    H: Sparse
+    h: Array
+    cones: tuple[Cone, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """The standard form; ``parts`` are the rows of each name."""
+
+    d: int
+    P: Sparse
+    P_z: Sparse
+    P_zz: Sparse
+    c: Array
+    c_z: Array
+    G: Sparse
+    H: Sparse
+    h: Array
+    cone: ProductCone
+    A: Sparse
+    B: Sparse
+    b: Array
+    parts: dict[str, slice]
+    bounds: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+    @property
+    def size(self) -> int:
+        """Own unknowns."""
+        return len(self.c)
+
+    @property
+    def rows(self) -> int:
+        """Own rows."""
+        return len(self.h)
+
+
+def model(
+    form: Polyhedral,
+    d: int,
+    blocks: dict[str, Any],
+    right: dict[str, Array | None],
+    m: int,
+    conic: tuple[Any, Any, Array, Sequence[Cone]] | None = None,
+) -> Model:
+    """From an objective, blocks A, B, C, D (None: absent) and their right-hand sides b, c, e."""
+    q = len(form.g) - d
+    aux = sum(len(term.a) for term in form.terms)
+    size = d + aux
+    rows: list[Rows] = []
+
+    def add(name: str, on_x: Any, on_t: Any, on_z: Any, h: Array, *cones: Cone) -> None:
+        if not len(h):
+            return
+        G = sp.hstack([_matrix(on_x, len(h), d), _matrix(on_t, len(h), aux)])
+        rows.append(Rows(name, sp.csr_array(G), _matrix(on_z, len(h), q), h, cones))
+
+    for name, side, x_side in (("C", "c", True), ("D", "e", False)):
+        block = blocks.get(name)
+        if block is not None:
+            M = _matrix(block, block.shape[0], d if x_side else q)
+            given = right.get(side)
+            h = np.zeros(M.shape[0]) if given is None else np.asarray(given, dtype=np.float64)
+            add(name, *((M, None, None) if x_side else (None, None, M)), h, Zero(max(len(h), 1)))
+    start = 0
+    free = []
+    for term in form.terms:
+        count = len(term.h)
+        R = sp.csr_array(term.R)
+        T = sp.hstack(
+            [sp.csr_array((count, start)), term.T, sp.csr_array((count, aux - start - len(term.a)))]
+        )
+        add("epigraphs", R[:, :d], T, R[:, d:], term.h, Zero(max(count, 1)))
+        signed = np.isfinite(term.lower)
+        free.append(start + np.flatnonzero(signed))
+        start += len(term.a)
+    lower = form.lower
+    upper = form.upper
+    fixed = np.flatnonzero(lower == upper)
+    below = np.flatnonzero(np.isfinite(lower) & (lower != upper))
+    above = np.flatnonzero(np.isfinite(upper) & (lower != upper))
+    one = sp.eye_array(d + q, format="csr")
+    add("fixed", one[fixed][:, :d], None, one[fixed][:, d:], lower[fixed], Zero(max(len(fixed), 1)))
+    signs = np.concatenate([np.zeros(0, dtype=np.int64), *free])
+    picked = -sp.eye_array(aux, format="csr")[signs]
+    add("signs", None, picked, None, np.zeros(len(signs)), Nonnegative(max(len(signs), 1)))
+    for name, at, sign, ends in (("lower", below, -1.0, lower), ("upper", above, 1.0, upper)):
+        M = sign * one[at]
+        add(name, M[:, :d], None, M[:, d:], sign * ends[at], Nonnegative(max(len(at), 1)))
+    if conic is not None:
+        add("cones", conic[0], None, conic[1], np.asarray(conic[2], dtype=np.float64), *conic[3])
+    H = sp.csr_array(form.H)
+    parts = {}
+    start = 0
+    for row in rows:
+        before = parts.get(row.name)
+        parts[row.name] = slice(start if before is None else before.start, start + len(row.h))
+        start += len(row.h)
+    P = sp.block_diag([H[:d, :d], sp.csr_array((aux, aux))], format="csr")
+    P_z = sp.vstack([H[:d, d:], sp.csr_array((aux, q))], format="csr")
+    slopes = [-form.g[:d], *(term.a for term in form.terms)]
+    A = _matrix(blocks.get("A"), m, d)
+    b = right.get("b")
+    return Model(
+        d,
+        P,
+        P_z,
+        sp.csr_array(H[d:, d:]),
+        np.concatenate(slopes),
+        -form.g[d:],
+        sp.csr_array(sp.vstack([sp.csr_array((0, size)), *(row.G for row in rows)])),
+        sp.csr_array(sp.vstack([sp.csr_array((0, q)), *(row.H for row in rows)])),
+        np.concatenate([np.zeros(0), *(row.h for row in rows)]),
+        ProductCone([cone for row in rows for cone in row.cones]),
+        sp.csr_array(sp.hstack([A, sp.csr_array((m, aux))])),
+        _matrix(blocks.get("B"), m, q),
+        np.zeros(m) if b is None else np.asarray(b, dtype=np.float64),
+        parts,
+        (below, above),
+    )
+
+
+def _matrix(block: Any, rows: int, columns: int) -> Sparse:
+    """A sparse matrix of this shape; None is zero."""
+    if block is None:
+        return sp.csr_array((rows, columns))
+    whole: Any = block if sp.issparse(block) else dense(block)
+    return sp.csr_array(whole, shape=(rows, columns))

@@ -1,0 +1,208 @@
+"""The common system in (z, lambda, tau): which entries are summed, and how the sum is solved.
+
+    S = sum_i [P_zz, B_i'; B_i, 0] - V_i M_i^{-1} U_i
+
+is symmetric but for tau. Only entries that some agent fills are sent. Where no agent's own unknowns
+touch z and its curvature is diagonal, as in vertical learning, everybody eliminates z before the
+dense solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.inputs import Array
+from ccmac.workspace.coupling import BITS, bits, words
+from conic.agent import Agent, Elimination, sparse_factor
+
+PROXIMAL = 1e-9  # weight of z and of lambda: dependent coupled rows, free directions of z
+LARGE = 400  # unknowns from which on the sum may be factorized as a sparse matrix,
+SPARSE = 10  # where fewer than one entry in so many is there (of the upper triangle)
+VECTORS = 5  # column and row of tau, three right-hand sides
+
+
+class CommonSystem:
+    """The layout of the sum, from what all agents have ``announced``; its solution.
+
+    ``width_own`` is the width of the widest agent's state, ``degree`` e'e of all cones with tau's,
+    ``turned`` says whether there are cones whose active rows cannot be guessed.
+    """
+
+    def __init__(self, agents: list[Agent], table: Array, q: int, m: int) -> None:
+        self.q = q
+        self.m = m
+        self.size = q + m
+        self.agents = agents
+        own, both, flags = np.split(table, [(width := -(-self.size // BITS)), 2 * width], axis=1)
+        eliminated = bits(own, self.size)
+        corners = bits(both, self.size)
+        plain = bool(flags[:, 0].all()) and q == m
+        self.width_own = int(flags[:, 1].max())
+        self.degree = int(flags[:, 2].sum()) + 1
+        self.turned = bool(flags[:, 3].any())
+        keys = _pairs(eliminated, self.size)
+        if plain:
+            diagonal = np.arange(q)
+            coupled = np.arange(min(q, m))
+            rows = np.concatenate([diagonal, coupled])
+            columns = np.concatenate([diagonal, q + coupled])
+            keys = np.union1d(keys, rows * self.size + columns)
+        else:
+            keys = np.union1d(keys, _pairs(corners, self.size))
+        self.at = np.divmod(keys, max(self.size, 1))
+        self.plain = plain and not eliminated[:, :q].any()
+        self.places = []
+        for agent in agents:
+            upper = np.triu_indices(len(agent.support))
+            key = agent.support[upper[0]] * self.size + agent.support[upper[1]]
+            corner = sp.coo_array(sp.triu(agent.corner))
+            there = corner.row.astype(np.int64) * self.size + corner.col
+            place = np.searchsorted(keys, key), np.searchsorted(keys, there)
+            self.places.append((upper, *place, corner.data))
+
+    @property
+    def entries(self) -> int:
+        """So many of the upper triangle are sent."""
+        return len(self.at[0])
+
+    @property
+    def width(self) -> int:
+        """Floats of :meth:`share`."""
+        return self.entries + VECTORS * (self.size + 1)
+
+    def share(self, k: int, e: Elimination) -> Array:
+        """What agent k here adds: entries; column and row of tau; right-hand sides."""
+        agent = self.agents[k]
+        matrix, column, row, corner = e.schur()
+        upper, index, there, data = self.places[k]
+        entries = np.zeros(self.entries)
+        entries[index] += matrix[upper]
+        entries[there] += data
+        p = agent.model
+        wide = np.zeros((VECTORS, self.size + 1))
+        rights = e.eliminated()
+        wide[:, agent.support] = [column, row, *(r[:-1] for r in rights)]
+        wide[1:, -1] = [corner, *(r[-1] for r in rights)]
+        wide[0, :-1] += np.concatenate([p.c_z, -p.b])
+        wide[1, :-1] += np.concatenate([e.tilt_z, p.b])
+        wide[2] -= e.residual
+        return np.concatenate([entries, wide.ravel()])
+
+    def guessed(self, k: int, matrix: Array) -> Array:
+        """The entries of a system without tau, with this matrix on the support."""
+        upper, index, there, data = self.places[k]
+        entries = np.zeros(self.entries)
+        entries[index] += matrix[upper]
+        entries[there] += data
+        return entries
+
+    def spread(self, k: int, right: Array) -> Array:
+        """A vector on (support of agent k here, tau) as one on (z, lambda, tau)."""
+        out = np.zeros(self.size + 1)
+        out[self.agents[k].support] = right[:-1]
+        out[-1] = right[-1]
+        return out
+
+    def own(self, k: int, dc: Array) -> Array:
+        """dc on (support, tau)."""
+        return np.append(dc[self.agents[k].support], dc[-1])
+
+    def split(self, total: Array) -> tuple[Array, Array]:
+        """(entries, the vectors) of a sum of shares."""
+        entries, rest = np.split(total, [self.entries])
+        return entries, rest.reshape(VECTORS, -1)
+
+    def solver(self, entries: Array, column: Array, row: Array) -> Callable[[Array], Array]:
+        """b -> c with [[S, column], [row]] c = b; ``row`` ends with its corner."""
+        inner = self.factorized(entries)
+        along = inner(column)
+        pivot = float(row[-1] - row[:-1] @ along)
+
+        def solve(b: Array) -> Array:
+            base = inner(b[:-1])
+            last = (
+                float(b[-1] - row[:-1] @ base) / pivot if pivot else np.nan
+            )  # a step of no length
+            return np.append(base - last * along, last)
+
+        return solve
+
+    def factorized(self, entries: Array) -> Callable[[Array], Array]:
+        """b -> S^{-1} b, refined once; S with its proximal terms."""
+        q = self.q
+        if not self.size:
+            return lambda b: b
+        S = sp.coo_array((entries, self.at), shape=(self.size, self.size))
+        signs = np.repeat([PROXIMAL, -PROXIMAL], [q, self.m])
+        if not self.plain or not q:
+            if self.size > LARGE and SPARSE * self.entries < self.size**2:
+                whole = sp.csc_array(S + sp.triu(S, 1).T + sp.diags_array(signs))
+                return refined(whole, sparse_factor(whole).solve)
+            dense = _symmetric(S.toarray())
+            dense[np.diag_indices(self.size)] += signs
+            return refined(dense, dense_solve(dense))
+        upper = sp.csr_array(S)
+        curvature = upper.diagonal()[:q] + PROXIMAL
+        B = sp.csr_array(upper[:q, q:].T)
+        rows = _symmetric(upper[q:, q:].toarray()) - PROXIMAL * np.eye(self.m)
+        scaled = B @ sp.diags_array(1.0 / curvature)
+        rows = rows - (scaled @ B.T).toarray()
+        last = refined(rows, dense_solve(rows))
+
+        def solve(b: Array) -> Array:
+            dual = last(b[q:] - scaled @ b[:q])
+            return np.concatenate([(b[:q] - B.T @ dual) / curvature, dual])
+
+        return solve
+
+
+def dense_solve(matrix: Array) -> Callable[[Array], Array]:
+    """b -> matrix^{-1} b."""
+    factor = scipy.linalg.lu_factor(matrix, check_finite=False)
+    return partial(scipy.linalg.lu_solve, factor, check_finite=False)
+
+
+def refined(matrix: Any, solve: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """``solve`` with one step of iterative refinement."""
+
+    def twice(b: Array) -> Array:
+        x = solve(b)
+        return np.asarray(x + solve(b - matrix @ x))
+
+    return twice
+
+
+def _symmetric(upper: Array) -> Array:
+    return np.asarray(upper + np.triu(upper, 1).T)
+
+
+def _pairs(supports: NDArray[np.bool_], size: int) -> NDArray[np.int64]:
+    """Keys row * size + column of the upper triangles that the supports span."""
+    keys = [np.zeros(0, dtype=np.int64)]
+    for row in np.unique(supports, axis=0):
+        at = np.flatnonzero(row)
+        upper = np.triu_indices(len(at))
+        keys.append(at[upper[0]] * size + at[upper[1]])
+    return np.unique(np.concatenate(keys))
+
+
+def announced(agents: list[Agent], k: int) -> Array:
+    """What agents say of themselves, a row each: which common unknowns their own touch, and their
+    P_zz and B; whether these are diagonal; the width of a state, e'e, and cones that turn.
+    """
+    eliminated = np.zeros((len(agents), k), dtype=bool)
+    corners = np.zeros((len(agents), k), dtype=bool)
+    facts = np.zeros((len(agents), 4))
+    for j, agent in enumerate(agents):
+        p = agent.model
+        eliminated[j, agent.support] = True
+        corners[j, agent.corner.nonzero()[0]] = True
+        facts[j] = agent.plain, p.size + 2 * p.rows, p.cone.degree, p.cone.turned
+    return np.hstack([words(eliminated), words(corners), facts])
