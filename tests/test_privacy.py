@@ -14,6 +14,7 @@ import ccmac
 from ccmac.inputs import Array
 from ccmac.methods.interior.compressed import compressed
 from ccmac.paper.instances import random_quadratic, solve_kkt
+from ccmac.runtime.averaging import Averaging
 from ccmac.workspace import Workspace
 
 N = 60
@@ -91,10 +92,10 @@ class Noted(ccmac.InProcess):
     """Keeps the rows of agent 0, as they leave it."""
 
     def _pool(
-        self, parts: Sequence[Array], tables: Sequence[Array], own: Any = None
-    ) -> tuple[list[Array], ...]:
+        self, scheme: Averaging, parts: Sequence[Array], tables: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
         self.__dict__.setdefault("rows", []).extend(part[0].copy() for part in parts)
-        return super()._pool(parts, tables, own)
+        return super()._pool(scheme, parts, tables)
 
 
 @pytest.mark.parametrize("method", ["cross-cg", "cross-apapc", "cross-lbfgs"])
@@ -182,10 +183,10 @@ def test_what_travels_open_beside_masked_sums_does_not_depend_on_the_data(
     opened: list[float] = []
     pool = ccmac.InProcess._pool
 
-    def seen(self: Any, parts: Any, tables: Any, own: Any = None) -> Any:
+    def seen(self: Any, scheme: Any, parts: Any, tables: Any) -> Any:
         numbers = np.concatenate([np.zeros(0), *(np.ravel(table) for table in tables)])
         opened.extend(numbers[np.isfinite(numbers) & (numbers != np.rint(numbers))].tolist())
-        return pool(self, parts, tables, own)
+        return pool(self, scheme, parts, tables)
 
     monkeypatch.setattr(ccmac.InProcess, "_pool", seen)
     told = []

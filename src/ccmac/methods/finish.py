@@ -71,11 +71,14 @@ def finish(
         if bound is not None:
             seen.residuals["stationarity"] = bound.stationarity
         _refute(work)
-    rests = _rests_on(work, prepared, check, bound)
+    source = _source(work, prepared, check, bound)
+    evidence = None if check is None else check.evidence
+    met = evidence is not None and evidence.met and evidence.kind == "reference"
+    rests = "reference" if met else source
     if seen.infeasibility is not None:
         check = Check(math.nan, verdict=seen.infeasibility)
-    elif check is not None and check.evidence is not None and rests == "estimated":
-        check = replace(check, evidence=check.evidence.resting_on(rests))
+    elif check is not None and evidence is not None and rests == "estimated":
+        check = replace(check, evidence=evidence.resting_on(rests))
     error = math.nan if bound is None or seen.infeasibility is not None else bound.error
     checked = [] if prepared.stopping is None else prepared.stopping.notes
     late = [text for text in work.doubts if text not in warnings]
@@ -92,7 +95,7 @@ def finish(
         status_of(outcome.status, check),
         objective=seen.objective,
         residuals={k: float(v) for k, v in seen.residuals.items()},
-        error_bound=math.nan if rests == "estimated" else error,
+        error_bound=math.nan if source == "estimated" else error,
         error_estimate=error if rests == "estimated" else math.nan,
         iterations=outcome.iterations,
         seconds=outcome.seconds,
@@ -270,20 +273,17 @@ def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Rider:
     return runtime.ride(np.array(rows, dtype=np.float64))
 
 
-def _rests_on(
-    work: Workspace, prepared: Prepared, check: Check | None, bound: Proved | None
-) -> str:
+def _source(work: Workspace, prepared: Prepared, check: Check | None, bound: Proved | None) -> str:
     """On what the bound's spectral ends and constants rest."""
-    if check is not None and check.evidence is not None and check.evidence.met:
-        rests = check.evidence.rests
+    evidence = None if check is None else check.evidence
+    if evidence is not None and evidence.met and evidence.kind != "reference":
+        rests = evidence.rests
     elif bound is None:
         return "nothing"
     elif bound.w is not None and prepared.judge is not None:
         rests = prepared.judge.system.interval.source
     else:
         rests = "proved"
-    if rests == "reference":
-        return rests
     if work.doubts:
         return "estimated"
     return "supplied" if rests == "proved" and work.declared else rests
