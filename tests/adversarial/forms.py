@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from adversarial.draft import Array, Draft, Form
-from adversarial.families import Random, base, curved, family, integers, powers
-from ccmac.objectives import LeastSquares, Quadratic, Ridge, Separable, SquaredDistance, Sum
+from adversarial.families import Random, base, family, powers
+from ccmac.objectives import LeastSquares, Ridge, Separable, SquaredDistance, Sum
 from ccmac.objectives.function import Function
 
 
@@ -69,14 +69,6 @@ def distance(centre: Array, weight: float) -> Part:
     sizes = weight * np.eye(size), weight * np.abs(centre), weight * float(centre @ centre)
     function = SquaredDistance(weight, centre)
     return Part(function, H, g, w / 2 * sum(c * c for c in points), sizes)
-
-
-def lopsided(H: Array, g: Array) -> Part:
-    """u'Hu/2 - g'u of an H that is symmetric but for rounding."""
-    rows = [exact(row) for row in H]
-    size = len(rows)
-    both = [[(rows[j][k] + rows[k][j]) / 2 for k in range(size)] for j in range(size)]
-    return Part(Quadratic(H, g), both, exact(g))
 
 
 def added(*parts: Part) -> Part:
@@ -150,40 +142,4 @@ def separable_squares(random: Random, seed: int) -> Draft:
         if random.integers(2):
             z = drawn(random, draft.q, int(random.integers(0, 5)))
         forms.append(side_by_side(x, z))
-    return draft.shaped(forms).plant()
-
-
-@family
-def explained(random: Random, seed: int) -> Draft:
-    """B_i = beta_i I and squared losses of x: z follows from x. Sums of distances that cancel."""
-    n = int(random.integers(1, 5))
-    q = int(random.integers(2, 9))
-    draft = base(random, n, d=int(random.integers(1, 4)), q=q, m=q, p=0, r=0)
-    draft.C = [C[:0] for C in draft.C]
-    draft.D = [D[:0] for D in draft.D]
-    draft.left_out = {(i, name) for i in range(n) for name in "CD"}
-    beta = integers(random, n, top=5)
-    beta[0] += not beta.sum()
-    draft.B, spread, forms = [b * np.eye(q) for b in beta], spread_of(random, seed) // 2, []
-    for d in draft.d:
-        far = random.standard_normal(d) * 2.0 ** int(random.integers(0, 20))
-        near = added(distance(far, 0.3), distance(random.standard_normal(d) - far, 0.3))
-        x = drawn(random, d, spread) if seed % 3 else near
-        forms.append(side_by_side(x, distance(random.standard_normal(q), 0.3)))
-    draft.storage = "csr_array"
-    return draft.shaped(forms).plant()
-
-
-@family
-def unsymmetric(random: Random, seed: int) -> Draft:
-    """H whose two halves differ by rounding, up to what is taken for symmetric."""
-    spread = int(random.integers(0, 26))
-    draft = curved(base(random, p=int(random.integers(0, 2))), spread, rotated=True)
-    forms = []
-    for i, d in enumerate(draft.d):
-        Q = np.linalg.qr(random.standard_normal((d + draft.q,) * 2))[0]
-        H = Q @ draft.H[i] @ Q.T
-        if seed % 2:
-            H *= 1 + 2.0**-46 * random.standard_normal(H.shape)
-        forms.append(lopsided(H, random.standard_normal(len(H))).form())
     return draft.shaped(forms).plant()

@@ -8,11 +8,10 @@ two times the size of the row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 
-from adversarial.draft import Array, Case, Draft, added, as_doubles, exact_product
+from adversarial.draft import Array, Case, Draft, added, as_doubles
 from adversarial.families import (
     Random,
     base,
@@ -21,7 +20,6 @@ from adversarial.families import (
     dependent_rows,
     generate,
     integers,
-    powers,
     rescaled_rows,
 )
 
@@ -139,18 +137,6 @@ def zero_rows(random: Random, seed: int) -> Draft:
 
 
 @family
-def unequal_copies(random: Random, seed: int) -> Draft:
-    """Every agent holds the same row of D in units of its own; one right-hand side is off."""
-    draft = base(random, int(random.integers(2, 7)), q=4)
-    row = integers(random, 1, 4)
-    row[0, 0] += not row.any()
-    draft.D = [unit * row for unit in powers(random, draft.n, -20, 20)]
-    draft.plant()
-    draft.e[-1] = moved(draft.e[-1], 0, draft.D[-1], depth(seed))
-    return draft
-
-
-@family
 def too_many(random: Random, seed: int) -> Draft:
     """More coupled equations than unknowns, rows in units of their own, nothing shared."""
     draft = base(random, int(random.integers(1, 4)), d=2, d_top=2, q=1, m=8, p=0, r=0)
@@ -168,39 +154,6 @@ def flat_and_contradictory(random: Random, seed: int) -> Draft:
         if seed % 2:
             draft.H[i][:], draft.g[i][:] = 0.0, 0.0
     return draft
-
-
-@family
-def all_digits(random: Random, seed: int) -> Draft:
-    """One of the others at a point of size 1 to 1e9: sides are rounded and use all their digits.
-
-    Smaller where the contradiction would be lost beside it.
-    """
-    kinds = (
-        inside_local,
-        inside_shared,
-        across_shared,
-        coupled_rows,
-        coupled_against_local,
-        too_many,
-    )
-    draft = kinds[seed % len(kinds)](random, seed)
-    size = min(10.0 ** random.uniform(0, 9), 2.0**48 * depth(seed))
-    z = size * random.standard_normal(draft.q)
-    for i, d in enumerate(draft.d):
-        x = size * random.standard_normal(d)
-        far = added(exact_product(draft.A[i], x), exact_product(draft.B[i], z))
-        draft.b[i] = _rounded(draft.b[i], far)
-        draft.c[i] = _rounded(draft.c[i], exact_product(draft.C[i], x))
-        draft.e[i] = _rounded(draft.e[i], exact_product(draft.D[i], z))
-        draft.x[i] = draft.x[i] + x
-    draft.z = draft.z + z
-    return draft
-
-
-def _rounded(right: Array, far: list[Fraction]) -> Array:
-    """Their sum, rounded once."""
-    return np.array([float(v) for v in added(right.tolist(), far)])
 
 
 def _coupled_moved(draft: Draft, seed: int) -> Draft:

@@ -15,41 +15,6 @@ def curvature(random: Random, seed: int) -> Draft:
 
 
 @family
-def block_curvature(random: Random, seed: int) -> Draft:
-    """x and z, and the agents among themselves, with curvature of different sizes."""
-    draft = base(random)
-    for i, d in enumerate(draft.d):
-        scale = np.exp2(random.integers(0, 13, size=2).astype(float)).repeat([d, draft.q])
-        draft.H[i] = scale[:, None] * np.diag(np.diag(draft.H[i])) * scale
-    return draft.plant()
-
-
-@family
-def near_the_cut(random: Random, seed: int) -> Draft:
-    """A coupled row that is 2^-30 to 2^-45 from one that those of C, of D or of both give; D twice.
-
-    Relative singular values lie within decades of the rank cut, on both sides.
-    """
-    draft = base(random, int(random.integers(1, 6)), d=3, p=2, m=1, r=1)
-    draft.x, draft.z = [np.sign(x) for x in draft.x], np.sign(draft.z)
-    t = 2.0 ** -int(random.integers(30, 46))
-    kind = seed % 3
-    own = [integers(random, 1, len(C), top=1) @ C * (kind != 1) for C in draft.C]
-    shared = [integers(random, 1, len(D), top=1) @ D * (kind != 0) for D in draft.D]
-    place = int(random.integers(draft.n))
-    changed = (own, shared)[int(random.integers(2))][place]
-    changed[0, int(random.integers(changed.shape[1]))] += t
-    draft.A = [np.vstack(pair) for pair in zip(draft.A, own, strict=True)]
-    draft.B = [np.vstack(pair) for pair in zip(draft.B, shared, strict=True)]
-    draft.m = 2
-    if seed % 2:
-        twin = draft.D[0][:1].copy()
-        twin[0, int(random.integers(draft.q))] += 2.0 ** -int(random.integers(30, 46))
-        draft.D[-1] = np.vstack([draft.D[-1], twin])
-    return draft.plant(drift=False)
-
-
-@family
 def cross_factor(random: Random, seed: int) -> Draft:
     """chi up to 1e5: B_i far from their mean."""
     draft = base(random, int(random.integers(2, 7)), r=int(random.integers(0, 2)))
@@ -57,15 +22,6 @@ def cross_factor(random: Random, seed: int) -> Draft:
     moves = [strength * integers(random, draft.m, draft.q, top=2) for _ in draft.d]
     moves[-1] = -sum(moves[:-1])
     draft.B = [B + move for B, move in zip(draft.B, moves, strict=True)]
-    return draft.plant()
-
-
-@family
-def small_coupling(random: Random, seed: int) -> Draft:
-    """chi up to 1e5 another way: A small against B."""
-    draft = base(random, int(random.integers(2, 7)), r=0)
-    scale = 2.0 ** -int(random.integers(2, 10))
-    draft.A = [scale * A for A in draft.A]
     return draft.plant()
 
 
@@ -129,22 +85,6 @@ def no_local(random: Random, seed: int) -> Draft:
 
 
 @family
-def identity_blocks(random: Random, seed: int) -> Draft:
-    """Multiples of the identity as A, B, C or D of some agents, in any storage."""
-    draft = base(random, int(random.integers(2, 6)), d=3, d_top=3, q=3, m=3)
-    draft.storage = None
-    for i in range(draft.n):
-        for name in "ABCD":
-            kind = int(random.integers(4))
-            if kind == 0:
-                getattr(draft, name)[i] = float(random.integers(1, 4)) * np.eye(3)
-            elif kind == 1 and name in "CD":
-                getattr(draft, name)[i] = np.zeros((0, 3))
-                draft.left_out.add((i, name))
-    return draft.plant()
-
-
-@family
 def storages(random: Random, seed: int) -> Draft:
     """Every storage, mixed among agents and blocks; entries partly zero."""
     draft = base(random, int(random.integers(1, 10)), p=2, r=2)
@@ -168,18 +108,6 @@ def label_owner(random: Random, seed: int) -> Draft:
         draft.H[i] = np.diag(weights)
         if i != owner:
             draft.g[i][d:] = 0.0
-    return draft.plant()
-
-
-@family
-def joint_owner(random: Random, seed: int) -> Draft:
-    """The same with |x_i + E_i z|^2 / 2 at the others: singular Hessians that mix x and z."""
-    draft = base(random, int(random.integers(2, 6)))
-    owner = int(random.integers(draft.n))
-    for i, d in enumerate(draft.d):
-        if i != owner:
-            E = np.hstack([np.eye(d), integers(random, d, draft.q, top=1)])
-            draft.H[i], draft.g[i] = E.T @ E, E.T @ integers(random, d)
     return draft.plant()
 
 

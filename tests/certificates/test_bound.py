@@ -40,23 +40,6 @@ def test_the_bound_holds_for_any_point_and_any_price(seed: int, off: float, push
     assert np.linalg.norm(w - exact) <= found * (1 + 1e-9)
 
 
-@given(st.floats(0, 10), st.floats(0, 10), st.floats(1e-3, 1), st.floats(1, 1e4))
-def test_the_bound_in_its_corners(r: float, delta: float, mu: float, kappa: float) -> None:
-    L = kappa * mu
-    assert distance_bound(r, 0.0, mu, L) == pytest.approx(r / mu)
-    assert distance_bound(0.0, delta, mu, L) == pytest.approx(np.sqrt(kappa) * delta)
-    # What mu D^2 <= r D + (L D + r) delta would give without cocoercivity.
-    b = (r + L * delta) / mu
-    assert distance_bound(r, delta, mu, L) <= (b + np.sqrt(b * b + 4 * r * delta / mu)) / 2 + 1e-9
-
-
-def test_the_bound_solves_its_equation() -> None:
-    """D^2 = B D + r delta / mu with B = r / mu + (L / mu)^{1/2} delta: 2 / 4 + 3 / 2 * 3 = 5."""
-    found = distance_bound(2.0, 3.0, 4.0, 9.0)
-    assert found == pytest.approx((5 + np.sqrt(31.0)) / 2, rel=1e-14)
-    assert found**2 == pytest.approx(5 * found + 2.0 * 3.0 / 4.0, rel=1e-14)
-
-
 def realized_system(seed: int) -> AffineSystem:
     work = Workspace(random_quadratic(seed, n=4), InProcess(ccmac.Network.ring(4)))
     return averaged(work, Wanted()).system

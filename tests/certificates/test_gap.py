@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from types import SimpleNamespace as Fake
-from typing import Any
 
 import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius, strong_distance
+from ccmac.certificates.gap import Gap, GapCertifier, Goal, strong_distance
 from ccmac.methods import CrossContinuation
 from ccmac.methods.base import Request
 from ccmac.methods.start import starting_point
@@ -66,24 +63,6 @@ def strong(c: Case, mu: tuple[float, float] = (0.25, 3.0)) -> GapCertifier:
 
 def value(c: Case, w: np.ndarray) -> float:
     return float(w @ c.H @ w / 2 - c.g @ w)
-
-
-def test_the_norm_of_declared_convexity() -> None:
-    """mu_x |x|^2 + mu_z sum |z_i|^2 in the user's z = s z~, and what (x, mean z) is at most."""
-    c = case(0, s=2.0)
-    found = strong(c)
-    w = np.arange(1.0, 11.0)
-    space = c.realized.space
-    said = found._in_strong_units(w)
-    assert space.x(said) == pytest.approx(0.5 * space.x(w))
-    assert space.z(said) == pytest.approx(math.sqrt(3.0) * 2.0 * space.z(w))
-    dual = found._in_strong_units(w, dual=True)
-    assert dual * said == pytest.approx(w * w)
-    assert found.strong
-    assert not strong(c, (0.25, 0.0)).strong
-    assert not strong(c, (math.inf, math.inf)).strong
-    assert (found.error_unit, strong(c, (9.0, 2.0)).error_unit) == (2.0, 0.5)
-    assert found.value(w) == pytest.approx(value(c, w))
 
 
 def test_a_bound_carried_to_a_feasible_point() -> None:
@@ -144,58 +123,3 @@ def test_tight_gaps_hold_and_are_as_tight_as_the_goal(smooth: bool, radius: floa
             float(np.linalg.norm(found.way(c.solution)))
         ) * (1 + 1e-9)
         assert said.price is not None
-
-
-@pytest.mark.parametrize(("smooth", "reached"), [(True, 10 / 12), (False, 4.0)])
-def test_the_largest_radius_that_is_proved(smooth: bool, reached: float) -> None:
-    """base 2, slope 2, L or M = 4, distance 0.5, 6 execution units a user's one; eps = 10."""
-    none = np.zeros(1)
-    found = Gap(none, none, none, 5.0, 2.0, 2.0, 0.5, 3.0, 4.0, smooth, 6.0)
-    assert found.bound(3.0) == 8.0
-    assert found.feasibility(3.0) == (4 * 0.5 * 6 * 3 if smooth else 2.0)
-    assert found.radius(10.0) == pytest.approx(reached)
-    assert found.radius(1.9) == 0.0
-    assert (found.required(Goal(1e-3)), found.required(Goal(1e-3, None, 7.0))) == (6.0, 7.0)
-    assert found.ratio(Goal(0.5, 10.0, reached)) <= 1
-    assert found.ratio(Goal(0.5, 10.0, 1.01 * reached)) > 1
-    assert found.ratio(Goal(0.49, 10.0, reached)) > 1  # unit rows may be violated by as much
-    assert replace(found, unit=0.5).ratio(Goal(0.25, 10.0, reached)) <= 1
-    assert replace(found, unit=3.0).ratio(Goal(1.4, 10.0, reached)) > 1
-    record = found.record(Goal(1e-3, 10.0, 3.0))
-    assert [record[k] for k in ("epsilon", "radius", "gap", "value", "point")] == [
-        10.0,
-        3.0,
-        8.0,
-        5.0,
-        "last",
-    ]
-    assert record["radius_proved"] == found.radius(10.0)
-    assert (record["feasibility"], record["radius_source"]) == (found.feasibility(3.0), "supplied")
-    steep = Gap(none, none, none, 5.0, 0.0, 0.0, 2.6, 0.0, 4.0, smooth, 1.0)
-    assert steep.radius(10.0) == (pytest.approx(10 / 10.4) if smooth else 0.0)
-    exact = Gap(none, none, none, 5.0, 0.0, 0.0, 0.0, 0.0, 4.0, smooth, 1.0)
-    assert exact.radius(10.0) == math.inf
-
-
-def test_the_radius_asked_for() -> None:
-    """Twice the distance travelled, at least one."""
-    none = np.zeros(1)
-    for travelled, radius in ((0.25, 1.0), (0.75, 1.5)):
-        found = Gap(none, none, none, 5.0, 0.0, 1.0, 0.0, travelled, 4.0, True, 1.0)
-        assert found.required(Goal(1e-3)) == radius
-    flat = Gap(none, none, none, 5.0, 0.0, 1.0, 0.5, 0.0, 0.0, True, 1.0)
-    assert flat.radius(10.0) == 10.0
-
-
-def test_a_radius_in_execution_units() -> None:
-    """n copies of z / s, and x as it is."""
-    for n, q, s, factor in ((4, 3, 0.5, 4.0), (4, 1, 8.0, 1.0), (9, 2, 2.0, 1.5), (9, 0, 0.1, 1.0)):
-        realized: Any = Fake(s=s, space=Fake(runtime=Fake(n=n), q=q))
-        assert execution_radius(realized, 3.0) == pytest.approx(3.0 * factor)
-    assert Goal(0.1).epsilon(math.inf) == Goal(0.1).epsilon(math.nan) == 0.0  # met by nothing
-    assert (Goal(0.1).epsilon(-30.0), Goal(0.1).epsilon(0.5)) == (pytest.approx(3.0), 0.1)
-    assert (Goal(0.1, 0.7).epsilon(9.0), Goal(0.1, 0.7).absolute, Goal(0.1).absolute) == (
-        0.7,
-        0.7,
-        0.1,
-    )

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from types import SimpleNamespace as Fake
-from typing import Any
-
 import numpy as np
 import pytest
 
 from ccmac import Agent, Network, Problem
-from ccmac.certificates import multipliers as prices
 from ccmac.certificates.multipliers import Recovery
 from ccmac.inputs import Array
 from ccmac.objectives import Quadratic
@@ -70,50 +65,6 @@ def test_violations_and_the_size_they_are_compared_with() -> None:
     assert draw()[0].scale() == pytest.approx(size)  # asked for by itself
 
 
-def test_the_size_is_everybodys() -> None:
-    """Summed over processes: here one that says twice what this one knows."""
-    recovery, _ = draw()
-    size = draw()[0].scale()
-    recovery.runtime.total = lambda rows: 2 * rows.sum(axis=0)  # type: ignore[method-assign]
-    assert recovery.scale() == pytest.approx(math.sqrt(2) * size)
-
-
-def test_equations_that_nobody_has() -> None:
-    f = Quadratic(np.eye(3), np.zeros(3))
-    agents = [Agent(f, A=[[1.0]], B=[[2.0, 0.0]], b=[3.0]) for _ in range(2)]
-    work = Workspace(Problem(agents), InProcess(Network.complete(2)))
-    recovery = Recovery(work)
-    norms, _, _ = recovery.violations(np.array([1.0, 2.0]), np.ones((2, 2)))
-    assert norms == {"coupled": 1.0, "local": 0.0, "shared": 0.0, "consensus": 0.0}
-    found = recovery.multipliers(np.zeros(2), np.zeros((2, 2)), np.array([[0.5]]))
-    assert [v.size for v in (*found.local, *found.shared)] == [0, 0, 0, 0]
-    assert found.consensus.tolist() == [[0.0, 0.0]] * 2
-    assert recovery.space.x(recovery.dual_vector(found)).tolist() == [0.5, 0.5]
-
-
-def test_what_others_have_counts_as_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of C that only agents elsewhere have: products are charged to all."""
-    known: dict[str, bool] = {}
-
-    def family(unit: str, *given: Any, present: bool) -> Any:
-        known[unit] = present
-
-    monkeypatch.setattr(prices, "LocalFamily", family)
-    agent = Agent(Quadratic(np.eye(2), np.zeros(2)), A=[[1.0]], B=[[1.0]])
-    problem = Problem({0: agent}, n=2, q=1, m=1, present={"A", "B", "C"})
-    work: Any = Fake(
-        problem=problem,
-        runtime=Fake(ledger=None),
-        space=None,
-        coupling=None,
-        shared=None,
-        local=Fake(right=np.zeros(0)),
-    )
-    found = Recovery(work)
-    assert known == {"C": True, "D": False}
-    assert (found.b.tolist(), found.e.tolist()) == ([[0.0]], [])
-
-
 def test_prices_are_least_squares_and_stationary_as_far_as_can_be() -> None:
     recovery, agents = draw()
     gx, gz = point(2)
@@ -140,16 +91,3 @@ def test_prices_are_least_squares_and_stationary_as_far_as_can_be() -> None:
     ]
     assert recovery.space.x(back) == pytest.approx(np.concatenate(on_x))
     assert recovery.space.z(back) == pytest.approx(np.array(on_z))
-
-
-def test_the_shared_equations_are_solved_in_as_many_steps_as_they_have_ranks() -> None:
-    recovery, _ = draw()
-    S = np.array([recovery.shared.gram_contribution(v[None]).mean(axis=0) for v in np.eye(Q)])
-    assert np.linalg.matrix_rank(S) == 3
-    right = S @ np.array([1.0, -2.0, 0.5, 3.0])
-    before = recovery.runtime.ledger.of("solve")["averagings"]
-    found = recovery.solve_shared(right[None], 1.0)
-    assert recovery.runtime.ledger.of("solve")["averagings"] - before <= 3 + 2
-    assert found[0] == pytest.approx(np.linalg.pinv(S, rcond=1e-10) @ right)
-    # What is rounding beside the size it was computed from is left alone.
-    assert not recovery.solve_shared(right[None], 1e14).any()

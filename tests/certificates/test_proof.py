@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace as Fake
-from typing import Any
 
 import numpy as np
 import pytest
@@ -160,16 +158,6 @@ def test_curvature_is_that_of_the_sum() -> None:
     assert pytest.approx(12.0) == found.L
 
 
-def test_the_bound_is_attained_where_it_can_be() -> None:
-    """Along the flattest direction D = r/mu; along the steepest the bound is kappa times it."""
-    found = _small(np.diag([1.0, 16.0]), np.zeros(2), D=[[0.0]], e=[0.0])
-    said = found.at(np.array([1.0]), np.array([[0.0]]))
-    assert said.error == pytest.approx(1.0)
-    found = _small(np.diag([1.0, 16.0]), np.zeros(2), C=[[0.0]], c=[0.0])
-    said = found.at(np.array([0.0]), np.array([[1.0]]))
-    assert said.error == pytest.approx(16.0)
-
-
 @given(SEEDS, st.floats(-10, 2))
 @settings(max_examples=25)
 def test_logistic_losses_against_newton(seed: int, power: float) -> None:
@@ -251,29 +239,6 @@ def test_no_proof_without_strong_convexity_or_affordable_equations(
     assert Proof.of(workspace(draft)) is None
 
 
-def test_costs_are_three_averagings_and_two_gradients() -> None:
-    passes = 1
-    draft = base(np.random.default_rng(7), 4, q=3, m=2, p=1, r=1).plant()
-    work = workspace(draft, Network.ring(4))
-    found = Proof.of(work)
-    assert found is not None
-    before = work.ledger.of("solve")
-    found.at(*flat(draft, draft.x, draft.z))
-    spent = work.ledger.of("solve") - before
-    runtime = work.runtime
-    m = 2
-    q = 3
-    first = runtime.average_cost(0, 2 * m, q)
-    repair = runtime.gather_cost(3 * m + 2 * q + 1)
-    judging = runtime.gather_cost(found.row)
-    expected = first + passes * repair + judging
-    assert found.row == 3 * m + 2 * q + 7
-    assert spent["averagings"] == expected["averagings"] == 2 + passes
-    assert spent["bytes"] == expected["bytes"]
-    assert (spent["gradients"], spent["A"]) == (passes + 1, 2 + 3 * passes + 3)
-    assert (spent["B"], spent["C"]) == (passes + 2, 2 + 2 * passes + 5)
-
-
 def test_residuals_objective_and_prices_are_those_of_the_point() -> None:
     """All in the message that judges it, against exact arithmetic."""
     for seed in range(6):
@@ -318,59 +283,3 @@ def _in_order(exact: Exact, prices: Multipliers) -> Array:
     """As the rows of the draft are: coupled, local by agents, shared by agents."""
     assert exact.kinds == sorted(exact.kinds, key=["coupled", "local", "shared"].index)
     return np.concatenate([prices.coupled, *prices.local, *prices.shared])
-
-
-def test_sums_over_the_agents() -> None:
-    """Violation, sum A_i P_i grad_x, sum grad_z and ||x||, with C_i x_i = c_i projected out."""
-    f = Quadratic(np.eye(3), np.zeros(3))
-    agents = [
-        Agent(f, A=[[1.0, 2.0]], B=[[3.0]], b=[k], C=[[1.0, 0.0]], c=[0.0]) for k in (1.0, 2.0)
-    ]
-    found = Proof.of(Workspace(Problem(agents), InProcess(Network.complete(2))))
-    assert found is not None
-    pieces = [np.array([3.0, 4.0]), np.array([0.0, 12.0])]
-    slopes = [np.array([5.0, 6.0, 7.0]), np.array([1.0, 2.0, 3.0])]
-    long = [v.astype(np.longdouble) for v in pieces]
-    z = np.array([2.0], dtype=np.longdouble)
-    misfit, along, slope, size = found.sums(long, z, [v.astype(np.longdouble) for v in slopes])
-    assert float(misfit[0]) == 11 + 6 - 1 + 24 + 6 - 2
-    assert along == pytest.approx([2 * 6.0 + 2 * 2.0])
-    assert float(slope[0]) == 10.0
-    assert size == pytest.approx(13.0)
-    # The least change that meets all equations, and its length.
-    long = [np.array([0.0, v], dtype=np.longdouble) for v in (4.0, 12.0)]
-    moved, there, length = found._moved(long, z, np.array([8.0 + 6 - 1 + 24 + 6 - 2]))
-    change = np.concatenate([*(m - v for m, v in zip(moved, long, strict=True)), there - z])
-    assert length == pytest.approx(float(np.linalg.norm(change.astype(float))))
-    assert 2 * float(moved[0][1] + moved[1][1]) + 6 * float(there[0]) == pytest.approx(3.0)
-    assert length == pytest.approx(41 / math.sqrt(4 + 4 + 36))
-    before = [found.work.ledger[unit] for unit in "AB"]
-    found.repaired(np.concatenate(pieces), np.full((2, 1), 2.0))
-    spent = [found.work.ledger[u] - old for u, old in zip("AB", before, strict=True)]
-    assert spent == [4, 1]
-
-
-def test_points_are_doubles_unless_gradients_know_more_digits() -> None:
-    for smooth, long in ((False, True), (True, False)):
-        f = (
-            Logistic(np.eye(3), np.ones(3), ridge=1.0)
-            if smooth
-            else Quadratic(np.eye(3), np.ones(3))
-        )
-        agents = [Agent(f, A=[[1.0, 3.0]], B=[[7.0]], b=[1.0], C=[[0.7, 0.1]], c=[0.3])] * 2
-        found = Proof.of(Workspace(Problem(agents), InProcess(Network.complete(2))))
-        assert found is not None
-        pieces, z = found.repaired(np.full(4, 0.1), np.full((2, 1), 0.2))
-        exact = all(bool(np.all(v == v.astype(np.float64))) for v in (*pieces, z))
-        assert exact is not long
-
-
-def test_what_all_know_is_told_where_processes_round_differently() -> None:
-    """Both halves of every number; what agent 0 has is taken."""
-    z = np.array([1.0, 2.0], dtype=np.longdouble) / 3
-    price = np.array([0.1], dtype=np.longdouble)
-    for led in (True, False):
-        said: Any = Fake(runtime=Fake(common=lambda v: 2 * v, notes=Fake(led=led)))
-        found = Proof.alike(said, z, price)
-        factor = 2 if led else 1
-        assert [v.tolist() for v in found] == [(factor * z).tolist(), (factor * price).tolist()]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
 from types import SimpleNamespace as Fake
 from typing import Any
 
@@ -16,12 +13,10 @@ from ccmac.certificates import users_rows as limits
 from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.multipliers import Multipliers
 from ccmac.objectives import Quadratic
-from ccmac.results import Solution
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
 MIXED = np.array(["<=", "<=", ">=", ">=", "==", "=="])
-INF = math.inf
 
 
 def test_what_is_violated_by_the_sense_of_a_row() -> None:
@@ -41,29 +36,6 @@ def test_how_far_entries_lie_outside_their_bounds() -> None:
     assert limits.outside(v, low, None).tolist() == [2.0, 0.0, 0.0]
     assert limits.outside(v, None, high).tolist() == [0.0, 0.0, 4.0]
     assert limits.outside(v, None, None).tolist() == [0.0, 0.0, 0.0]
-
-
-def test_wrong_signs_are_rounding_up_to_a_point() -> None:
-    price = np.array([-1.0, -2.0, 1.0, 2.0, -1.0, 1.0])
-    assert limits._signed(price, MIXED, 1.0).tolist() == [0.0, -2.0, 0.0, 2.0, -1.0, 1.0]
-    right = np.array([5.0, 0.5, -5.0, -0.5, 0.0, 9.0])
-    assert limits._signed(right, MIXED, 1.0).tolist() == right.tolist()
-    assert limits._signed(price, None, 1.0).tolist() == price.tolist()
-
-
-def test_a_bound_balances_what_pushes_against_it() -> None:
-    rest = np.array([3.0, -3.0, 3.0])
-    assert limits._bound_price(rest, np.array([0.0, 0.0, -INF])).tolist() == [3.0, 0.0, 0.0]
-    assert limits._bound_price(rest, None).tolist() == [0.0, 0.0, 0.0]
-
-
-def test_an_objective_without_slopes_tells_none() -> None:
-    x = np.array([2.0])
-    z = np.array([3.0])
-    known: Any = Fake(objective=Quadratic(np.diag([2.0, 4.0]), np.ones(2)))
-    assert limits._gradient(known, x, z).tolist() == [3.0, 11.0]
-    silent: Any = Fake(objective=Fake(capabilities=frozenset({"prox"})))
-    assert np.isnan(limits._gradient(silent, x, z)).tolist() == [True, True]
 
 
 def posed() -> tuple[Workspace, Any]:
@@ -157,51 +129,6 @@ def test_prices_of_bounds_on_z_from_one_side(ends: dict[str, float]) -> None:
     assert found.z_upper.tolist() == [6.0 if "z_upper" in ends else 0.0]
 
 
-def test_a_solution_is_lifted_with_its_slacks_and_prices() -> None:
-    work = posed()[0]
-    x = [np.array([-3.0]), np.array([-4.0])]
-    z = np.array([5.0])
-    prices = Multipliers(
-        np.array([0.5, -2.0]),
-        [np.array([4.0]), np.zeros(0)],
-        [np.zeros(0), np.array([-1.5])],
-        np.array([[1.0], [-1.0]]),
-    )
-    found = limits.lifted(work, Solution(x, z, prices))
-    # Room of 2 in row 0, of 7 in C, of 12 in D, in powers of two near the lengths of rows.
-    assert sorted(np.concatenate(found.x).tolist()) == sorted([-3.0, -4.0, 2 / 2, 7 / 2, 12 / 4])
-    assert found.multipliers.coupled.tolist() == [0.5, -2.0, -1.5]
-    assert [v.tolist() for v in found.multipliers.local] == [[4.0], []]
-    assert [v.tolist() for v in found.multipliers.shared] == [[], []]
-    assert found.multipliers.consensus.tolist() == [[1.0], [-1.0]]
-    assert work.ledger.of("setup")["averagings"] > 0
-    assert work.ledger.of("solve")["averagings"] == 0
-    # What is no solution, or not of this problem, is left for others to judge.
-    assert limits.lifted(work, "warm") == "warm"
-    other = Solution([np.zeros(2), np.zeros(1)], z, prices)
-    assert limits.lifted(work, other) is other
-    other = Solution(x, np.zeros(2), prices)
-    assert limits.lifted(work, other) is other
-
-
-def test_of_a_solution_of_all_agents_the_own_parts_are_lifted() -> None:
-    """Agent 1 of two is here; so it is where the solution has its part alone."""
-    given: list[Any] = []
-
-    def lifted(x: Any, z: Any, runtime: Any) -> Any:
-        given.append([v.tolist() for v in x])
-        return x
-
-    way = Fake(user=Fake(n=2, d={1: 1}, q=1), lifted=lifted)
-    work: Any = Fake(
-        reduction=way, runtime=Fake(owned=[1]), ledger=Fake(phase=lambda name: nullcontext())
-    )
-    z = np.zeros(1)
-    for x in ([np.array([3.0]), np.array([4.0])], [np.array([4.0])]):
-        assert limits.lifted(work, Solution(x, z, None)).z is z
-    assert given == [[[4.0]], [[4.0]]]
-
-
 def test_words_name_the_rows_that_matter_most_and_the_agents() -> None:
     _, way = posed()
     said = "the coupled equation sum(A x + B z - b) = 0 and the bounds of agents 0, 1 cannot"
@@ -244,96 +171,3 @@ def test_a_contradiction_in_the_users_rows() -> None:
 
 
 # -- whole results ---------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Told:
-    """What of a result is read and replaced."""
-
-    x: list[Any]
-    z: Any
-    certificates: dict[str, Any] = field(default_factory=dict)
-    infeasibility: Any = None
-    objective: float = 1.0
-    residuals: dict[str, float] = field(default_factory=dict)
-    multipliers: Any = None
-    _problem: Any = "reduced"
-
-
-POINT = [np.array([-5.0]), np.array([-4.0])], np.array([-8.0])
-# Rows: -5 - 8 - 1 - 8 - 8 <= 0 holds, -10 - 4 - 8 = 0 is 22 off; 2 x_0 <= 1 holds, 3 z >= 3 is 27
-# off; x_0 >= -1 by 4, z >= -7 by 1.
-OFF = {"coupled": 22.0, "local": 0.0, "shared": 27.0, "limits": math.sqrt(17.0)}
-
-
-def value(x: float, z: float) -> float:
-    return x * x - x + 2 * z * z - 3 * z
-
-
-def test_violations_and_the_objective_at_a_point() -> None:
-    work, way = posed()
-    norms, said = limits._violations(work, way, *POINT)
-    assert norms == pytest.approx(OFF)
-    assert said == pytest.approx(value(-5.0, -8.0) + value(-4.0, -8.0))
-    # The other sides: sums above, C above, D held, bounds from above.
-    norms, _ = limits._violations(work, way, [np.array([12.0]), np.array([1.0])], np.array([7.0]))
-    rows = np.array([12 + 7 - 1 + 2 + 7, 24 + 1 + 7])
-    assert norms == pytest.approx(
-        {"coupled": np.linalg.norm(rows), "local": 23.0, "shared": 0.0, "limits": math.sqrt(9 + 1)}
-    )
-
-
-def test_a_result_as_the_user_stated_the_problem() -> None:
-    work, way = posed()
-    x = [np.append(v, np.zeros(way.problem.d[i] - 1)) for i, v in enumerate(POINT[0])]
-    assert [len(v) for v in x] == [3, 2]
-    prices = Multipliers(
-        np.array([0.5, -2.0, -1.5]),
-        [np.array([4.0]), np.zeros(0)],
-        [np.zeros(0)] * 2,
-        np.zeros((2, 1)),
-    )
-    direction = {"x": [np.arange(3.0), np.arange(2.0)], "z": np.ones(1), "fall": 2.0}
-    told: Any = Told(
-        x,
-        POINT[1],
-        {"gap": 0.5, "direction": direction},
-        None,
-        3.0,
-        {"stationarity": 0.25, "coupled": 9.0},
-        prices,
-    )
-    found: Any = limits.in_users_rows(work, told)
-    assert [v.tolist() for v in found.x] == [[-5.0], [-4.0]]
-    assert found._problem is way.user
-    assert (found.certificates["slacks"], found.certificates["gap"]) == (3, 0.5)
-    along = found.certificates["direction"]
-    assert ([v.tolist() for v in along["x"]], along["fall"]) == ([[0.0], [0.0]], 2.0)
-    assert found.residuals == pytest.approx({"stationarity": 0.25, **OFF})
-    assert found.objective == pytest.approx(value(-5.0, -8.0) + value(-4.0, -8.0))
-    assert found.multipliers.coupled.tolist() == [0.5, -2.0]
-    assert found.multipliers.shared[1].tolist() == [-1.5]
-    assert work.ledger.of("monitor")["averagings"] > 0
-    assert work.ledger.of("solve")["averagings"] == 0
-    # What is left of stationarity excuses a wrong sign.
-    given = replace(prices, coupled=np.array([-0.2, -2.0, -1.5]))
-    for left, kept in ((0.25, 0.0), (0.1, -0.2)):
-        told = replace(told, multipliers=given, residuals={"stationarity": left})
-        found = limits.in_users_rows(work, told)
-        assert found.multipliers.coupled[0] == kept
-    told = replace(told, residuals={"coupled": 1.0})
-    assert limits.in_users_rows(work, told).multipliers.coupled[0] == -0.2
-    found = limits.in_users_rows(work, replace(told, multipliers=None))
-    assert found.multipliers is None
-
-
-def test_a_verdict_needs_no_point() -> None:
-    work = posed()[0]
-    x = [np.zeros(3), np.zeros(2)]
-    proof = Infeasibility("x", np.array([1.0, 2.0, 3.0]), value=2.0)
-    told: Any = Told(x, np.zeros(1), {}, proof, math.nan)
-    found: Any = limits.in_users_rows(work, told)
-    assert found.infeasibility.coupled.tolist() == [1.0, 2.0]
-    assert (found.residuals, found.certificates) == ({}, {"slacks": 3})
-    assert work.ledger.of("monitor")["averagings"] == 0
-    # Either a value or residuals: there is a point to look at.
-    for more in ({"objective": 1.0}, {"residuals": {"local": 1.0}}):
-        assert "limits" in limits.in_users_rows(work, replace(told, **more)).residuals

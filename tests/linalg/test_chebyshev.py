@@ -82,24 +82,6 @@ def test_the_tight_degree_is_the_least(ratio: float, accuracy: float) -> None:
         assert low < 1 - accuracy or high > 1 + accuracy
 
 
-@pytest.mark.parametrize("ratio", [1.5, 30.0, 1e3, 1e5])
-def test_the_lower_end_of_the_interval_decides_about_the_degree(ratio: float) -> None:
-    for degree in (1, 2, 3, 6):
-        low, high = inverse_root_interval(1.0, ratio, inverse_root(1.0, ratio, degree))
-        assert high - 1 <= 1 - low
-        assert tight_degree(ratio, (1 - low) * (1 + 1e-9)) == degree
-        assert tight_degree(ratio, (1 - low) * (1 - 1e-9)) == degree + 1
-    assert tight_degree(1.0, 0.1) == 0
-
-
-def test_the_interval_of_a_constant() -> None:
-    """x / mean on [2, 6], widened by a thousandth of its range."""
-    assert inverse_root(2.0, 6.0, 0) == pytest.approx([0.5])
-    assert inverse_root(4.0, 4.0, 7).tolist() == [0.5]  # on a point
-    assert paper_degree(1.0, 0.1) == 0
-    assert inverse_root_interval(2.0, 6.0, np.array([0.5])) == pytest.approx((0.499, 1.501))
-
-
 def test_clenshaw_is_stable_at_degree_500() -> None:
     ratio = 1e4
     degree = 500
@@ -129,29 +111,6 @@ def test_clenshaw_costs_its_degree() -> None:
         calls = 0
         clenshaw(inverse_root(0.5, 3.0, degree), 0.5, 3.0, apply, np.ones(2))
         assert calls == degree
-
-
-def test_clenshaw_of_constants() -> None:
-    v = np.array([2.0, 5.0])
-    assert clenshaw(np.array([3.0]), 1.0, 4.0, diagonal(v), v).tolist() == [6.0, 15.0]
-    assert clenshaw(np.array([3.0, 1.0]), 2.0, 2.0, diagonal(v), v).tolist() == [8.0, 20.0]
-
-
-def test_semi_iteration_in_closed_form() -> None:
-    """x q(x) = 1 - T((c - x)/h)/T(c/h), in one product less than steps."""
-    x = np.linspace(0.5, 3.0, 7)
-    asked: list[Array] = []
-
-    def apply(v: Array) -> Array:
-        asked.append(v)
-        return x * v
-
-    for steps in (1, 2, 5):
-        asked.clear()
-        q = semi_iteration(apply, np.ones(7), 0.5, 3.0, steps)
-        left = chebyshev_at(steps, (1.75 - x) / 1.25) / chebyshev_at(steps, np.array([1.4]))[0]
-        assert x * q == pytest.approx(1 - left)
-        assert len(asked) == steps - 1
 
 
 # -- 1/x and the graph filter ----------------------------------------------------------------------
@@ -201,40 +160,6 @@ def test_graph_filter_brings_the_spectrum_within_half_of_one(network: Network) -
 
 
 # -- corrections -----------------------------------------------------------------------------------
-def chebyshev_at(degree: int, x: Array) -> Array:
-    """T_degree outside and inside [-1, 1]."""
-    inside = np.cos(degree * np.arccos(np.clip(x, -1, 1)))
-    outside = np.cosh(degree * np.arccosh(np.maximum(np.abs(x), 1))) * np.sign(x) ** degree
-    return np.where(np.abs(x) <= 1, inside, outside)
-
-
-@given(st.floats(1.0, 1e4), st.integers(0, 3))
-def test_the_correction_is_its_closed_form(ratio: float, extra: int) -> None:
-    low = 0.2
-    high = 0.2 * ratio
-    degree = outer_degree(low, high) + extra
-    t = np.concatenate([[0.0], np.linspace(low, high, 101)])
-    reference = np.linspace(-1, 1, 102)
-
-    def residual(w: Array) -> tuple[Array, Array]:
-        image = t * (w - reference)
-        return image, image[None].copy()
-
-    w = np.ones_like(t)
-    moved, price = chebyshev_correction(residual, w, low, high, degree)
-    assert np.allclose(price[0], moved, atol=1e-9)
-    if high <= low * (1 + 1e-12):
-        symbol = np.where(t > 0, 1.0, 0.0)
-    else:
-        centre = (high + low) / 2
-        half = (high - low) / 2
-        ends = chebyshev_at(degree, np.array([centre / half]))[0]
-        symbol = 1 - chebyshev_at(degree, (centre - t) / half) / ends
-    assert np.allclose(moved, symbol * (w - reference), atol=1e-9)
-    positive = symbol[1:]
-    assert 11 / 15 - 1e-9 <= positive.min() <= positive.max() <= 19 / 15 + 1e-9
-    a, b = correction_interval(low, high, degree)
-    assert a - 1e-9 <= positive.min() <= positive.max() <= b + 1e-9
 
 
 @given(st.floats(1.0, 1e6))
@@ -245,21 +170,6 @@ def test_the_minimal_degree_is_safe_and_the_least(ratio: float) -> None:
     assert degree <= outer_degree(1.0, ratio)
     if degree > 1:
         assert correction_interval(1.0, ratio, degree - 1)[0] < 11 / 15 + 1e-8
-
-
-def test_degrees_of_intervals_whose_lower_end_is_lost_beside_the_upper_one() -> None:
-    """acosh(1 + 2t) = 2 sqrt(t) to first order, at least 1e-9."""
-    assert smallest_degree(1e-14, 1.0, 0.5) == math.ceil(math.acosh(2.0) / 2e-7)
-    assert smallest_degree(1e-20, 1.0, 0.5) == math.ceil(math.acosh(2.0) / 1e-9)
-    assert smallest_degree(3e-13, 1.0, 0.5) == pytest.approx(
-        math.acosh(2.0) / (2 * math.sqrt(3e-13)), rel=1e-3
-    )
-
-
-def test_rounding_does_not_raise_a_degree() -> None:
-    assert outer_degree(1.0, 1.0 + 1e-12) == outer_degree(3.0, 3.0) == 1
-    assert outer_degree(1.0, 9.0 * (1 + 1e-15)) == 3
-    assert minimal_degree(1.0, 19 / 11) == 1
 
 
 @given(st.floats(1.0, 1e4))
@@ -296,33 +206,6 @@ def test_second_kind_filter_bounds(ratio: float) -> None:
     assert np.abs(s).max() <= 1 + 1e-9
     assert (np.sqrt(t) * np.abs(s)).max() <= math.sqrt(low) * (1 + 1e-9)
     assert np.allclose(1.0 + price[0], s, atol=1e-9)
-
-
-def test_the_degree_of_a_graph_filter() -> None:
-    """ceil(sqrt(ratio)/2 log 4), one where the interval is a point."""
-    for ratio, degree in ((1.0, 1), (1.5, 1), (4.0, 2), (100.0, 7)):
-        assert graph_filter_degree(ratio) == degree
-
-
-@pytest.mark.parametrize("degree", [1, 2, 5])
-def test_a_graph_filter_in_closed_form(degree: int) -> None:
-    """1 - T_nu((c - x)/h)/T_nu(c/h), in nu rounds; x / low on a point."""
-    x = np.array([0.0, 0.5, 1.1, 3.0])
-    low = 0.5
-    high = 3.0
-    calls = [0]
-
-    def apply(v: Array) -> Array:
-        calls[0] += 1
-        return x * v
-
-    centre = (high + low) / 2
-    half = (high - low) / 2
-    top = chebyshev_at(degree, np.array([centre / half]))[0]
-    expected = 1 - chebyshev_at(degree, (centre - x) / half) / top
-    assert graph_filter(apply, np.ones(4), low, high, degree) == pytest.approx(expected)
-    assert calls[0] == degree
-    assert graph_filter(apply, np.ones(4), 2.0, 2.0, degree) == pytest.approx(x / 2)
 
 
 def test_a_degree_that_no_step_could_execute_is_refused() -> None:

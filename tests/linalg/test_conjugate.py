@@ -55,51 +55,6 @@ def test_what_lies_in_the_range_is_removed_in_as_many_steps_as_values(size: floa
     assert v == pytest.approx(size * np.arange(1.0, 7.0))  # what was given is not used up
 
 
-def test_quotients_that_were_met_and_the_limit() -> None:
-    v = np.arange(1.0, 7.0)
-    found, _ = reduced(v, limit=0)
-    w = G @ v
-    assert (found.steps, found.left) == (0, pytest.approx(np.linalg.norm(v)))
-    assert (found.lowest, found.highest) == pytest.approx((v @ w / (v @ v), w @ w / (v @ w)))
-    one, _ = reduced(v, limit=1)
-    alpha = (v @ w) / (w @ w)
-    assert one.steps == 1
-    assert one.y == pytest.approx(alpha * v)
-    assert one.remaining == pytest.approx(v - alpha * w)
-    inside = TURN[:, 2:] @ np.ones(4)
-    whole, _ = reduced(inside, trusted=1e-9)
-    start = reduced(inside, limit=0)[0]
-    assert 1.0 - 1e-9 <= whole.lowest < start.lowest
-    assert start.highest <= whole.highest <= 8.0 + 1e-9
-    # Quotients of what is small already are not believed.
-    none, _ = reduced(inside, trusted=1e3)
-    assert (none.lowest, none.highest) == (np.inf, 0.0)
-
-
-def test_nothing_to_remove() -> None:
-    found, _ = reduced(np.zeros(6))
-    assert found.steps == 0
-    assert not found.y.any()
-    early, _ = reduced(np.arange(1.0, 7.0), lambda r, image: True)
-    assert early.steps == 0
-
-
-def test_a_direction_without_curvature_ends_the_run() -> None:
-    """||v||^2, <v, w>, ||w||^2 of the steps: alpha = 2 / 1, then 1 - (2/2) 2 / 2 = 0."""
-    for scalars, steps in (
-        ([[4.0, 2.0, 1.0], [1.0, 2.0, 1.0]], 1),
-        ([[4.0, -1.0, 1.0]], 0),
-        ([[4.0, 1.0, 0.0]], 0),  # rounding alone does that
-        ([[4.0, 2.0, 1.0], [4.1, 1.0, 1.0]], 1),  # and makes the norm grow
-    ):
-        system = Dense()
-        told = iter(scalars)
-        system.space = Fake(ride=lambda *pairs, told=told: Fake(value=next(told)))
-        asked: Any = system
-        found = conjugate_residuals(asked, np.arange(1.0, 7.0), lambda r, image: False, 9)
-        assert (found.steps, found.left**2) == (steps, pytest.approx(scalars[-1][0]))
-
-
 def test_slow_falls_beside_a_large_kernel_are_no_stagnation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,8 +9,8 @@ import scipy.sparse.linalg as spla
 
 from ccmac.errors import InputError
 from ccmac.linalg import symmetric
-from ccmac.linalg.symmetric import Extremes, eigenvalue_extremes, gram_extremes
-from ccmac.objectives import LeastSquares, Logistic, Quadratic, SquaredDistance
+from ccmac.linalg.symmetric import eigenvalue_extremes, gram_extremes
+from ccmac.objectives import LeastSquares, Quadratic
 
 
 def _sparse(rows: int, columns: int) -> sp.csr_array:
@@ -58,19 +58,6 @@ def test_failed_lanczos_falls_back_to_safe_bounds(monkeypatch: pytest.MonkeyPatc
     assert mu == 0.0
 
 
-def test_a_large_identity_is_never_densified() -> None:
-    size = 200_000
-    identity = sp.csr_array(sp.eye_array(size))
-    assert LeastSquares(identity, np.ones(size), 2.0).constants(size) == (2.0, 2.0)
-    assert Logistic(identity, np.ones(size)).constants(size) == (0.25, 0.0)
-    H, g, _ = SquaredDistance(3.0).quadratic_at(size)
-    assert sp.issparse(H)
-    assert H.nnz == size
-    assert Quadratic(H, g).constants(size) == (3.0, 3.0)
-    H, _, _ = LeastSquares(identity, np.ones(size)).quadratic_at(size)
-    assert sp.issparse(H)
-
-
 def test_large_sparse_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 60
     path = sp.diags_array([-np.ones(n - 1), np.full(n, 2.0), -np.ones(n - 1)], offsets=[-1, 0, 1])
@@ -113,21 +100,3 @@ def test_without_rows_or_columns() -> None:
     assert gram_extremes(np.zeros((0, 3))) == (0.0, 0.0, True)
     assert gram_extremes(np.zeros((3, 0))) == (np.inf, 0.0, True)
     assert eigenvalue_extremes(np.zeros((0, 0))) == (np.inf, 0.0, True)
-
-
-def test_bounds_widen_estimates_alone() -> None:
-    assert Extremes(1.0, 4.0).bounds() == (4.0, 1.0)
-    assert Extremes(1.0, 4.0, exact=False).bounds() == pytest.approx((4 + 4e-6, 1 - 4e-6))
-    assert Extremes(4e-13, 4.0).bounds() == (4.0, 0.0)
-    assert Extremes(4.1e-13, 4.0).bounds() == (4.0, 4.1e-13)
-
-
-def test_the_smallest_is_not_looked_for_where_it_is_not_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(symmetric, "DENSE_LIMIT", 10)
-    M = _sparse(60, 20)
-    high = np.linalg.norm(M.toarray(), 2) ** 2
-    assert gram_extremes(M, both=False) == pytest.approx((0.0, high, False))
-    assert gram_extremes(sp.csr_array(M.T)) == pytest.approx((0.0, high, False))
-    assert gram_extremes(M).low > 0.0

@@ -102,33 +102,6 @@ def test_products_are_adjoint_and_charged_once(case: tuple[list[Any], list[int],
     assert f.ledger["A"] == 5
 
 
-def test_how_blocks_are_stored_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dense blocks of one shape in one array, small sparse ones in one matrix."""
-    rng = np.random.default_rng(0)
-    M = rng.standard_normal((ROWS, 3))
-    batch = family([M, 2 * M], [3, 3])._batched
-    assert batch is not None
-    assert np.array_equal(batch, [M, 2 * M])
-    assert family([M, M[:, :2]], [3, 2])._batched is None
-    assert family([M, None], [3, 3])._batched is None
-    sparse = family([sp.csr_array(M), None], [3, 3])
-    monkeypatch.setattr(module, "SMALL", M.size / 2)
-    joined = sparse._joined
-    assert joined is not None
-    assert np.array_equal(joined.toarray(), sp.block_diag([M, np.zeros((ROWS, 3))]).toarray())
-    assert np.array_equal(sparse.abreast.toarray(), np.hstack([M, np.zeros((ROWS, 3))]))
-    monkeypatch.setattr(module, "SMALL", M.size / 2 - 1)
-    assert family([sp.csr_array(M), None], [3, 3])._joined is None
-    assert family([M], [3])._joined is None
-    wide = sp.csr_array(rng.standard_normal((ROWS, ROWS)))
-    assert family([wide], [ROWS]).abreast is None  # large, and not fewer columns than rows
-    side = family([sp.csr_array(M)] * 2, [3, 3]).abreast
-    assert isinstance(side, sp.csc_array)  # along its shorter side
-    assert np.array_equal(side.toarray(), np.hstack([M, M]))
-    uneven = [sp.csr_array(M), sp.csr_array(M[:2])]
-    assert LocalFamily("A", uneven, [ROWS, 2], [3, 3], Ledger()).abreast is None
-
-
 def test_empty_families_and_their_price() -> None:
     none = LocalFamily("C", [None, None], [2, 3], [3, 1], Ledger())
     assert none.empty

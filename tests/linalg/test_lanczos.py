@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -115,31 +113,6 @@ def test_a_run_on_execution_vectors(keep: int) -> None:
     assert extreme_ritz(space, lambda u: S @ u, np.zeros(6), 4, keep) == (1.0, 1.0, True)
 
 
-@pytest.mark.parametrize("size", [1.0, 1e-6, 1e6])
-def test_a_negative_map_has_a_kernel_too(size: float) -> None:
-    space = Space(InProcess(Network.complete(2)), [1, 1], 1)
-    S = size * turned([0.0, -3.0, -7.0, 0.0], seed=2)
-    low, high, _ = extreme_ritz(space, lambda u: S @ u, S @ np.arange(1.0, 5.0), 4, 4)
-    assert (low / size, high / size) == pytest.approx((-7.0, -3.0))
-
-
-def test_the_second_pass_mends_what_the_first_one_left() -> None:
-    """Products with earlier vectors are a tenth off in the first pass; the values are exact."""
-    calls = [0]
-    S = turned([1.0, 2.0, 5.0, 7.0], seed=4)
-
-    def ride(*pairs: tuple[Array, Array]) -> Any:
-        calls[0] += 1
-        found = np.array([float(u @ v) for u, v in pairs])
-        if calls[0] % 2 == 0:
-            found[:-1] += 0.1
-        return SimpleNamespace(value=found)
-
-    space: Any = SimpleNamespace(ride=ride)
-    low, high, _ = extreme_ritz(space, lambda u: S @ u, np.arange(1.0, 5.0), 4, 4)
-    assert (low, high) == pytest.approx((1.0, 7.0))
-
-
 def test_top_values_by_blocks() -> None:
     """Repeated values are seen by a block; the residual and the number of products are true."""
     S = turned([9.0, 9.0, 8.5, *np.linspace(1.0, 8.0, 57)], seed=1)
@@ -160,12 +133,3 @@ def test_top_values_by_blocks() -> None:
     few = top_ritz(apply, start, lambda *_: False, columns=9)
     assert few.steps == 3
     assert few.values[0] <= 9.0
-
-
-def test_a_space_that_is_spanned_ends_the_search() -> None:
-    S = np.diag([4.0, 3.0, 0.0])
-    start = np.full((3, 1), 3**-0.5)
-    found = top_ritz(lambda v: S @ v, start, lambda *_: False)
-    assert found.values == pytest.approx([4.0])
-    assert found.steps == 3
-    assert np.abs(found.vectors[:, 0]) == pytest.approx([1.0, 0.0, 0.0], abs=1e-7)

@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 
 from ccmac import Agent, Network, Problem, Stack, geometry
 from ccmac.ledger import Ledger
-from ccmac.linalg.blocks import dense
-from ccmac.linalg.ranks import (
-    numerical_rank,
-    rank_cut,
-    redundant,
-    rounding_of_rows,
-    row_lengths,
-    row_space,
-    squared_range,
-)
+from ccmac.linalg.ranks import rank_cut, redundant, row_lengths, row_space, squared_range
 from ccmac.linalg.tolerances import EPS, RANK
 from ccmac.objectives import Separable, SquaredDistance
-from ccmac.paper.realizations.even_rows import UNEVEN, even_rows
 from ccmac.paper.realizations.normalized import WhitenedChannel, squared_singular_range
 from ccmac.paper.realizations.stacked import MatrixChannel
 from ccmac.runtime import InProcess
@@ -148,26 +138,6 @@ def test_a_small_coupled_equation_counts(size: float) -> None:
     assert found.cross_factor == pytest.approx(geometry(problem, method="dense").cross_factor)
 
 
-def test_very_uneven_rows_are_evened_out_exactly() -> None:
-    """Powers of two, on rows far from unit length alone; sparse stays sparse, operators as is."""
-    C = np.array([[3e-9, 0.0], [1.0, 2.0], [0.0, 0.0]])
-    blocks = (C, sp.csr_array(1e7 * C), sp.linalg.aslinearoperator(C))
-    problem = Problem([Agent(OBJECTIVE, A=np.eye(2), C=M, c=M @ [1.0, 2.0]) for M in blocks], q=2)
-    even = even_rows(problem)
-    assert even_rows(even) is even
-    assert even.agents[2].C is problem.agents[2].C
-    assert sp.issparse(even.agents[1].C)
-    for i in (0, 1):
-        before = problem.agents[i]
-        after = even.agents[i]
-        rows = dense(after.C)
-        lengths = np.linalg.norm(rows, axis=1)
-        assert np.all((lengths == 0) | ((lengths > 1 / UNEVEN) & (lengths < UNEVEN)))
-        scale = after.c[:2] / before.c[:2]
-        assert set(np.frexp(scale)[0]) == {0.5}
-        np.testing.assert_array_equal(rows[:2], scale[:, None] * dense(before.C)[:2])
-
-
 def test_the_cut_and_the_distance_from_it() -> None:
     def leaning(angle: float) -> np.ndarray:
         return np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
@@ -182,29 +152,6 @@ def test_the_cut_and_the_distance_from_it() -> None:
     assert under.kept == pytest.approx(1 / RANK)
     assert rank_cut((10, 20)) == RANK
     assert rank_cut((10, 10**5)) == EPS * 10**5
-
-
-def test_values_are_counted_above_the_cut_times_the_largest() -> None:
-    for size in (1.0, 1e3, 1e-3):
-        values = size * np.array([1.0, 2e-12, 5e-13])
-        assert numerical_rank(values, (3, 3)) == 2
-        assert numerical_rank(values, (3, 3), 0.5 * size) == 2
-        assert numerical_rank(values, (3, 3), 10 * size) == 1
-        assert numerical_rank(values, (3, 3), 1e13 * size) == 0
-        assert numerical_rank(values, (3, 10**5)) == 1  # the cut grows with the shape
-    assert numerical_rank(np.zeros(2), (2, 3)) == numerical_rank(np.zeros(0), (0, 3)) == 0
-
-
-def test_nothing_and_zero() -> None:
-    for shape in ((0, 3), (3, 0), (2, 3)):
-        none = row_space(np.zeros(shape))
-        assert (none.rank, none.condition, none.kept, none.dropped) == (0, 1.0, np.inf, 0.0)
-        assert none.basis.shape == (shape[1], 0)
-        assert none.multipliers(np.zeros(0)).shape == (shape[0],)
-        assert squared_range(np.zeros(shape)) == (0, 0.0, 0.0)
-    assert row_space(np.zeros((2, 3))).conflict(np.array([0.0, 2.0])) == 2.0
-    tiny = row_space(np.array([[3e-200, 4e-200]]))
-    np.testing.assert_allclose(tiny.basis[:, 0] * np.sign(tiny.basis[0, 0]), [0.6, 0.8], rtol=1e-14)
 
 
 def test_contradictions_are_measured_in_the_users_rows() -> None:
@@ -290,8 +237,3 @@ def test_redundant_rows_leave_the_row_space(rows: int, rank: int, columns: int) 
         assert np.linalg.matrix_rank(kept, tol=1e-8) == rank
     assert redundant(row_space(np.zeros((2, 3))).left) == [0, 1]
     assert redundant(row_space(np.eye(3)).left) == []
-
-
-def test_what_rounding_leaves_of_dependent_rows() -> None:
-    assert rounding_of_rows((2, 3)) / EPS == pytest.approx(4 + np.sqrt(3))
-    assert (rounding_of_rows(()) / EPS, rank_cut(())) == (4.0, RANK)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ccmac
-from adversarial import suite
 from adversarial.direct import reference
 from adversarial.draft import Draft
 from adversarial.exact import Exact
@@ -162,16 +161,6 @@ def test_the_first_step_solves_and_further_ones_refine() -> None:
     assert max(gains) >= 100
 
 
-def test_the_first_step_does_not_depend_on_the_start() -> None:
-    draft = redundant(1)
-    _, iteration = prepared(draft)
-    random = np.random.default_rng(0)
-    copies = np.broadcast_to(random.standard_normal(draft.q), (draft.n, draft.q))
-    zero = iteration.step(iteration.start(np.zeros(sum(draft.d)), 0 * copies))
-    other = iteration.step(iteration.start(random.standard_normal(sum(draft.d)), copies))
-    assert np.allclose(zero.u, other.u, atol=1e-11)
-
-
 def test_averagings_are_counted_exactly() -> None:
     """The triangle of a matrix of size q + m and a vector travel with the equations."""
     draft = base(np.random.default_rng(4), 4, q=3, m=2, p=1, r=1).plant()
@@ -220,23 +209,6 @@ def test_certified_in_four_averagings(kappa: float) -> None:
     exact = reference(problem)
     off = np.concatenate([*result.x, result.z]) - exact
     assert float(np.linalg.norm(off.astype(np.float64))) <= result.error_bound
-
-
-def test_nearly_dependent_rows_are_summed_whitened() -> None:
-    """Where whitening the sum would square too large a condition: one averaging more."""
-    draft = suite.make("near-coupled", 13).draft
-    work, iteration = prepared(draft, ccmac.Network.path(draft.n))
-    assert work.gather_constraints() is not None
-    squared = np.finfo(float).eps * work.gather_constraints().condition ** 2 * iteration.proof.L
-    assert squared > 1e-5 * iteration.proof.mu
-    state = iteration.start(np.zeros(sum(draft.d)), np.zeros((draft.n, draft.q)))
-    for _ in range(3):
-        state = iteration.step(state)
-    found = iteration.found
-    assert found is not None
-    exact = Exact(draft)
-    error = exact.error(exact.point(pieces(draft, found.x), found.z))
-    assert error <= found.error <= 1e-3
 
 
 def test_a_resumed_run_that_was_over_is_judged_again(tmp_path: Path) -> None:

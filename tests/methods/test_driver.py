@@ -99,13 +99,6 @@ def test_the_limit_ends_it() -> None:
     assert iteration.space.runtime.ledger["gradients"] == 7
 
 
-def test_a_run_continues_where_it_was() -> None:
-    trace = Trace()
-    outcome = run(limit=7, first=4, trace=trace)
-    assert outcome.iterations == 7
-    assert list(trace["iteration"]) == [5, 6, 7]
-
-
 def test_time_ends_it_after_a_whole_step() -> None:
     assert run(max_seconds=1e-9).iterations == 1
     assert run(max_seconds=60.0).iterations == 20
@@ -145,25 +138,11 @@ def test_the_observer_ends_it_at_no_charge() -> None:
     assert dict(solved.of("solve")) == {"gradients": 5}
 
 
-def test_the_observer_may_look_at_x_alone() -> None:
-    iteration = Scaling()
-    observer = Observer(iteration, np.ones(sum(SIZES)), None, 1e-3)
-    x = np.full(sum(SIZES), 3.0)
-    observer.begin(x, np.zeros((3, Q)))
-    assert observer.error(x, np.full((3, Q), 99.0)) == 1.0
-    assert observer.error(np.full(sum(SIZES), 2.0), np.zeros((3, Q))) == 0.25
-
-
 @pytest.mark.parametrize(("factor", "limit"), [(1e9, 2 * HEALTH_EVERY), (1e3, 3 * HEALTH_EVERY)])
 def test_a_blow_up_is_noticed(factor: float, limit: int) -> None:
     outcome = run(Scaling(factor), 100)
     assert outcome.status == "diverged"
     assert outcome.iterations <= limit + 1  # noticed with the next message
-
-
-def test_what_is_not_finite_is_noticed_with_the_next_message() -> None:
-    assert run(Scaling(math.inf), 100).iterations == 2
-    assert run(Scaling(math.nan), 100).status == "diverged"
 
 
 class Apart(InProcess):
@@ -193,36 +172,6 @@ def test_a_blow_up_is_noticed_where_nothing_is_averaged(factor: float) -> None:
     outcome = run(Mixing(factor), 100)
     assert outcome.status == "diverged"
     assert outcome.iterations <= 2 * HEALTH_EVERY + 1
-
-
-def test_where_nothing_is_averaged_looks_cost_few_averagings() -> None:
-    iteration = Mixing(1.05)
-    assert run(iteration, 60).status == "max_iterations"
-    assert iteration.space.runtime.ledger.of("monitor")["averagings"] == 4  # 1, 10, 20, 40
-
-
-def test_who_wants_to_stop_is_heard_with_the_next_look() -> None:
-    def press(count: int, _: Any) -> None:
-        if count == HEALTH_EVERY + 2:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    outcome = run(Mixing(), 100, callback=press)
-    assert (outcome.status, outcome.iterations) == ("interrupted", 2 * HEALTH_EVERY + 1)
-
-
-def test_whose_time_is_over_tells_it_with_the_next_look() -> None:
-    iteration = Mixing()
-
-    def over(count: int, _: Any) -> None:
-        if count == HEALTH_EVERY + 2:
-            iteration.space.runtime.notes.deadline = 0.0
-
-    outcome = run(iteration, 100, callback=over, max_seconds=1e6)
-    assert (outcome.status, outcome.iterations) == ("max_iterations", 2 * HEALTH_EVERY + 1)
-
-
-def test_slow_growth_is_no_blow_up() -> None:
-    assert run(Scaling(1.05), 60).status == "max_iterations"
 
 
 def test_an_error_names_the_iteration() -> None:
@@ -303,17 +252,6 @@ def test_states_are_saved_when_due_but_not_after_the_end() -> None:
     saver = Saving()
     run(saver=saver, stopping=At((9,), 9))
     assert saver.saved == [3, 6]
-
-
-def test_progress_is_reported_with_what_is_known() -> None:
-    seen: list[tuple[int, float]] = []
-    run(
-        limit=4,
-        stopping=At((2,), 9),
-        report=lambda k, bound, error, ledger: seen.append((k, bound)),
-    )
-    assert [k for k, _ in seen] == [1, 2, 3, 4]
-    assert seen[1][1] == 0.5
 
 
 def test_the_trace_keeps_energies_and_bounds() -> None:

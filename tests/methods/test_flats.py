@@ -11,16 +11,10 @@ import pytest
 import ccmac
 from adversarial import flats
 from adversarial.direct import averagings
-from adversarial.exact import Exact
-from ccmac.certificates.inside import inner_bound
 from ccmac.errors import MethodRefused
-from ccmac.methods.base import Request
-from ccmac.methods.direct import CrossDirect, Direct
-from ccmac.methods.start import starting_point
 from ccmac.methods.system import solver
 from ccmac.objectives import Quadratic
 from ccmac.workspace.flats import flat_directions
-from certificates.points import workspace
 
 
 @pytest.mark.parametrize("seed", range(300, 324))
@@ -89,47 +83,6 @@ def test_bits_and_bills_do_not_depend_on_the_runtime() -> None:
         assert all(np.array_equal(a, b) for a, b in zip(one.x, other.x, strict=True))
         assert np.array_equal(one.z, other.z)
         assert one.ledger.total("bytes") == other.ledger.total("bytes")
-
-
-def test_curvature_on_the_kernel_is_bounded_from_below() -> None:
-    """mu of the plan against the least eigenvalue of Z'HZ, Z a dense basis of ker K."""
-    ratios = []
-    for seed in range(0, 60, 6):
-        _, draft = flats.make(seed)
-        work = workspace(draft)
-        found = CrossDirect().prepare(work, Request(1e-6, *starting_point(work, None)))
-        assert isinstance(found.iteration, Direct)
-        exact = Exact(draft)
-        rows = exact.rows
-        H = np.array([[float(v) for v in row] for row in draft.objective()[0]])
-        Vt = np.linalg.svd(rows)[2]
-        Z = Vt[exact.rank :].T
-        least = float(np.linalg.eigvalsh(Z.T @ H @ Z)[0]) if Z.size else np.inf
-        mu = found.settings["curvature"]
-        assert mu <= least * (1 + 1e-9) + 1e-12
-        if exact.unique:
-            ratios.append(least / mu)
-    assert len(ratios) >= 3
-    assert np.median(ratios) <= 100
-
-
-@pytest.mark.parametrize(("r", "delta"), [(0.0, 1e-3), (1e-2, 0.0), (1e-2, 1e-3), (1e-9, 1e-2)])
-def test_the_bound_of_the_distance_holds_on_random_kernels(r: float, delta: float) -> None:
-    """w = w* + e + f, f across the kernel and r all of the slope along it, at their worst."""
-    random = np.random.default_rng(0)
-    for _ in range(20):
-        F = random.standard_normal((4, 5))
-        H = F.T @ F
-        Z = np.linalg.qr(random.standard_normal((5, 5)))[0]
-        inside = Z[:, :3]
-        across = Z[:, 3:]
-        mu = np.linalg.eigvalsh(inside.T @ H @ inside)[0]
-        L = np.linalg.eigvalsh(H)[-1]
-        f = delta * (across @ np.array([0.6, 0.8]))
-        push = random.standard_normal(3)
-        right = r * push / np.linalg.norm(push) - inside.T @ H @ f
-        e = inside @ np.linalg.solve(inside.T @ H @ inside, right)
-        assert np.linalg.norm(e + f) <= inner_bound(r, delta, float(mu), float(L)) * (1 + 1e-12)
 
 
 def test_small_curvature_is_not_taken_for_none() -> None:

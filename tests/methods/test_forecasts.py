@@ -9,12 +9,11 @@ import pytest
 
 import ccmac
 from ccmac import vfl
-from ccmac.ledger import Cost, Costs
+from ccmac.ledger import Costs
 from ccmac.methods import (
     Auto,
     CrossApapc,
     CrossCg,
-    CrossContinuation,
     CrossDirect,
     CrossIpm,
     CrossNewton,
@@ -58,91 +57,6 @@ def _forecast(method: Method, work: Workspace, request: Request) -> Alternative:
     found = forecast(method, work, request)
     assert found is not None
     return found
-
-
-FORMS = [
-    ("quadratic", CrossDirect(), "sum"),
-    ("logistic", CrossNewton(), "sketch"),
-    ("random10", CrossNewton(), "sum"),
-    ("ridge", CrossCg(), "sketch"),
-    ("uneven", CrossNewton(), "sketch"),
-    ("quadratic", CrossCg(), "iterate"),
-]
-
-
-@pytest.mark.parametrize("averaging", ["relay", "tree"])
-@pytest.mark.parametrize(("name", "method", "regime"), FORMS)
-def test_messages_are_those_of_the_method(
-    name: str, method: Method, regime: str, averaging: str
-) -> None:
-    work, request = _placed(name, averaging)
-    if isinstance(method, CrossDirect):
-        method.announce(work, request)  # before the equations, with which the matrix travels
-        assert work.gather_constraints() is not None
-        plain = _placed(name, averaging)[0]
-        assert plain.gather_constraints() is not None
-        before = plain.ledger.of("setup")
-    else:
-        before = Cost()
-    found = _forecast(method, work, request)
-    assert found.regime == regime
-    before = before if before else work.ledger.of("setup")
-    with work.ledger.phase("setup"):
-        prepared = method.prepare(work, request)
-    own = work.ledger.of("setup") - before
-    for unit in MESSAGES:
-        assert found.step[unit] == prepared.iteration.cost[unit], unit
-        if regime == "sketch" or isinstance(method, CrossDirect):
-            assert found.once[unit] == own[unit] or unit == "longest_message", unit
-
-
-@pytest.mark.parametrize("averaging", ["relay", "tree"])
-def test_the_matrix_of_interior_points_has_at_most_so_many_entries(averaging: str) -> None:
-    work, request = _placed("box", averaging)
-    found = _forecast(CrossIpm(), work, request)
-    cost = CrossIpm().prepare(work, request).iteration.cost
-    assert found.step["averagings"] == cost["averagings"] == 3
-    assert found.step["rounds"] == cost["rounds"]
-    assert found.step["bytes"] >= cost["bytes"]
-
-
-# Floats of the longest message once and in a step (one of them counts), argmins and gradients in a
-# step, steps, the factor they are known to, bytes kept, the bill at two bytes a second.
-COUNTED = [
-    # 15 + 5 entries with the equations, 8 + 9 + 10 numbers; two matrices of 5.
-    ("quadratic", CrossDirect(), (22, 25, 1, 1, 1, 3.0, 400, 544.0)),
-    ("random10", CrossNewton(), (0, 239, 1, 1, 7, 2.0, 6400, 30488.0)),
-    ("logistic", CrossNewton(), (19, 19, 3, 0, 12, 4.0, 3456, 6930.0)),
-    ("logistic", CrossNewton(sketch=3), (73, 19, 3, 0, 12, 4.0, 4320, 8010.0)),
-    ("ridge", CrossCg(sketch=2), (121, 61, 1, 0, 12, 4.0, 13440, 11010.0)),
-    ("ridge", CrossCg(sketch=12), (721, 61, 1, 0, 2, 4.0, 13440, 10870.0)),
-    # sqrt(kappa) ln(2e6) = 35 and more than two a dual unknown; 69 = 2 sqrt(kappa) ln(2e6).
-    ("quadratic", CrossCg(), (0, 8, 1, 0, 22, 4.0, 512, 5310.0)),
-    ("quadratic", CrossApapc(), (0, 6, 0, 1, 69, 4.0, 512, 9351.0)),
-    ("box", CrossIpm(), (9, 46, 1, 0, 9, 3.0, 600, 4513.0)),
-    # 8 prices, slopes and curvatures of 8 shared variables, 8 lengths: losses that are summed.
-    ("uneven", CrossNewton(sketch=1), (17, 33, 2, 3, 12, 4.0, 1664, 5592.0)),
-    ("smooth", CrossNewton(), (0, 23, 1, 1, 7, 2.0, 256, 1891.0)),
-    ("flat", CrossDirect(), (15, 22, 1, 1, 1, 3.0, 256, 300.0)),
-    # 120 rows of 6 columns, 8 to spare and the right-hand side; then 12 unknowns and prices.
-    ("long", CrossIpm(), (1801, 162, 1, 0, 9, 3.0, 9816, 28906.0)),
-    ("absolute", CrossSliding(), (0, 5, 0, 1, 600, 12.0, 448, 25200.0)),
-    ("absolute", CrossContinuation(), (0, 5, 0, 1, 600, 12.0, 448, 25200.0)),
-]
-
-
-@pytest.mark.parametrize(("name", "method", "counts"), COUNTED)
-def test_forecasts_to_the_unit(name: str, method: Method, counts: tuple[float, ...]) -> None:
-    found = _forecast(method, *_placed(name, "relay", Costs(byte=0.5)))
-    once = found.once["longest_message"]
-    step = found.step["longest_message"]
-    work = found.step["argmins"], found.step["gradients"]
-    assert (once, step, *work, found.steps, found.within, found.memory, found.bill) == counts
-    taken = found.step["averagings"], found.once["argmins"]
-    assert taken == (
-        3 if name in ("box", "long") else 1,
-        getattr(method, "sketch", 0) if name == "ridge" else 0,
-    )
 
 
 CASES = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -43,16 +42,3 @@ def test_without_a_limit_nothing_is_kept_that_one_could_return_to() -> None:
     iteration = Late(bad=2)
     with pytest.raises(OutOfTime, match="late"):
         drive(iteration, iteration.start(None, None), Settings(20))
-
-
-def test_a_report_is_given_the_ledger_of_the_run() -> None:
-    iteration = Scaling()
-    told = list[tuple[int, int]]()
-    ledger = iteration.space.runtime.ledger
-
-    def report(count: int, bound: float, error: float, given: Any) -> None:
-        assert given is ledger
-        told.append((count, given["gradients"]))
-
-    drive(iteration, iteration.start(None, None), Settings(4, report=report))
-    assert told == [(k, k) for k in range(1, 5)]

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import ccmac
 from ccmac import vfl
 from ccmac.errors import MethodRefused
-from ccmac.methods import Auto, lbfgs
-from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, places
+from ccmac.methods import Auto
 from ccmac.objectives import L1, Custom, Huber, Logistic, Separable, SquaredDistance
-from ccmac.objectives.entrywise import increasing_root
 from ccmac.paper.instances import infeasible
 from methods.test_real_data import LAMBDA, dataset, logistic
 
@@ -214,46 +209,6 @@ def test_auto_weighs_averagings_against_local_work(monkeypatch: pytest.MonkeyPat
     assert ccmac.plan(local, network, costs=dear).method == "cross-apapc"  # factorizes each time
 
 
-@settings(max_examples=50)
-@given(seed=st.integers(0, 10**6), ridge=st.floats(1e-6, 10.0), far=st.floats(0.0, 1e3))
-def test_roots_of_increasing_slopes(seed: int, ridge: float, far: float) -> None:
-    random = np.random.default_rng(seed)
-    y = random.choice([-1.0, 1.0], 20)
-    exact = random.standard_normal(20) * 10.0 ** random.integers(-3, 3, 20)
-
-    def slope(v: Array) -> Array:
-        return Logistic(y=y, ridge=ridge).gradient_at(v)
-
-    start = far * random.standard_normal(20)
-    found, spent = increasing_root(slope, -slope(exact), np.full(20, ridge), start)
-    # Residuals are at the rounding of the slope's terms.
-    terms = np.maximum(np.abs(slope(exact)), (ridge + 0.25) * np.abs(exact))
-    assert np.all(np.abs(slope(found) - slope(exact)) <= 2e-14 * terms + 1e-300)
-    assert spent <= 301
-
-
-def test_direction_is_that_of_explicit_bfgs() -> None:
-    random = np.random.default_rng(0)
-    size = 8
-    pairs = MEMORY + 3
-    root = random.standard_normal((size, size))
-    hessian = root @ root.T + np.eye(size)
-    vectors = np.zeros((SIZE, size))
-    steps = random.standard_normal((pairs, size))
-    for p, s in enumerate(steps):
-        vectors[p % MEMORY], vectors[MEMORY + p % MEMORY] = s, hessian @ s
-    vectors[GRADIENT] = random.standard_normal(size)
-    s, y = (vectors[k] for k in places(pairs)[-1])
-    inverse = (s @ y) / (y @ y) * np.eye(size)
-    for a, b in places(pairs):
-        s = vectors[a]
-        y = vectors[b]
-        left = np.eye(size) - np.outer(s, y) / (s @ y)
-        inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
-    c = direction(vectors @ vectors.T, pairs, 1.0)
-    assert c @ vectors == pytest.approx(-inverse @ vectors[GRADIENT], rel=1e-8)
-
-
 @pytest.mark.parametrize(("name", "most"), [("mushrooms", 111), ("a1a", 136)])
 def test_rounds_on_real_data(name: str, most: int) -> None:
     """Logistic losses on a ring of 8: all sums and reductions charged, those of the setup too."""
@@ -268,12 +223,3 @@ def test_rounds_on_real_data(name: str, most: int) -> None:
     assert result.status == "optimal"
     if found.source == "libsvm":
         assert result.ledger.of("setup")["rounds"] + result.ledger["rounds"] <= most
-
-
-@pytest.mark.parametrize("scale", [1.0, 3.0, 5.436628, 1e-9, 7.7e200])
-def test_scales_of_the_channels_are_coarse(scale: float) -> None:
-    """Differences of minimisers have eight digits or so; which ones hangs on the processor."""
-    coarse = lbfgs._coarse(scale)
-    assert coarse == lbfgs._coarse(scale * (1 + 1e-8)) == lbfgs._coarse(scale * (1 - 1e-8))
-    assert abs(coarse - scale) <= 2.0**-10 * scale
-    assert math.ldexp(coarse, 10 - math.frexp(coarse)[1]).is_integer()

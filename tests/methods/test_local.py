@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from ccmac import Agent, Network, Problem
 from ccmac.inputs import Array
 from ccmac.methods.local import minimum
-from ccmac.methods.local.inverse import (
-    LEAST_SHARE,
-    LocalInverses,
-    constrained_inverse,
-    curvature_shift,
-    plus_diagonal,
-)
-from ccmac.methods.local.newton import Smooth
-from ccmac.objectives import (
-    Custom,
-    Huber,
-    LeastSquares,
-    Logistic,
-    Quadratic,
-    Separable,
-    SquaredDistance,
-)
+from ccmac.methods.local.inverse import LocalInverses, constrained_inverse
+from ccmac.objectives import Custom, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
@@ -120,28 +102,6 @@ def test_multiples_of_the_identity_need_no_factorization() -> None:
         assert work.space.read(u, k) == pytest.approx([k + 1.0, *expected[k][1:]])
 
 
-def test_curvature_is_shared_where_some_have_hardly_any() -> None:
-    def table(h: list[float], separable: bool = True) -> Any:
-        return Fake(mu_z=np.array(h), separable=separable)
-
-    assert curvature_shift(table([0.0, 6.0])).tolist() == [3.0, -3.0]
-    share = LEAST_SHARE / (2 - LEAST_SHARE)  # h / mean = LEAST_SHARE
-    assert not curvature_shift(table([1.01 * share, 1.0])).any()
-    assert curvature_shift(table([0.99 * share, 1.0])).any()
-    assert not curvature_shift(table([0.0, 6.0], separable=False)).any()
-    assert curvature_shift(table([0.0, math.inf])).tolist() == [0.0, 0.0]
-
-
-def test_a_diagonal_is_added() -> None:
-    H = np.array([[2.0, 1.0], [1.0, 3.0]])
-    for given in (H, sp.csr_array(H)):
-        assert plus_diagonal(given, np.zeros(2)) is given
-        total = plus_diagonal(given, np.array([0.0, 5.0]))
-        dense = total.toarray() if sp.issparse(total) else total
-        assert dense.tolist() == [[2.0, 1.0], [1.0, 8.0]]
-        assert sp.issparse(total) == sp.issparse(given)
-
-
 # -- other smooth functions ------------------------------------------------------------------------
 def bent(seed: int = 0) -> Any:
     """A logistic loss and half a square."""
@@ -189,74 +149,6 @@ def test_a_minimiser_meets_equations_and_has_no_slope_along_them(hessian: bool) 
     assert nearest == pytest.approx(5.0 + E.T[:, 0] * (E @ (point - 5.0)))
 
 
-class Valley(Smooth):
-    """f = sqrt(1 + u^2): a Newton step from |u| > 1 goes to -u^3, uphill."""
-
-    def __init__(self) -> None:
-        self.E, self.point = np.zeros((0, 1)), np.zeros(1)
-
-    def value(self, u: Array, linear: Array) -> float:
-        return math.sqrt(1 + float(u[0]) ** 2) + float(linear @ u)
-
-    def gradient(self, u: Array, linear: Array) -> Array:
-        return np.asarray(u / math.sqrt(1 + float(u[0]) ** 2) + linear)
-
-    def inverse(self, u: Array) -> Any:
-        return lambda v: v * (1 + float(u[0]) ** 2) ** 1.5
-
-
-def test_newton_steps_are_halved_until_they_descend() -> None:
-    valley = Valley()
-    none = np.zeros(1)
-    u, _ = valley.newton(none, np.array([3.0]))
-    assert abs(u[0]) <= 1e-6
-    start = np.array([3.0])
-    slope = valley.gradient(start, none)
-    step = -valley.inverse(start)(slope)  # to -27
-    assert start + step == pytest.approx([-27.0])
-    moved, ahead = valley._descend(start, slope, step, none)
-    assert moved == pytest.approx(start + step / 8)  # -27, -12 and -4.5 lie higher
-    assert ahead == pytest.approx(valley.gradient(moved, none))
-    with pytest.raises(TypeError, match="Hessian"):
-        Smooth.inverse(valley, none)
-
-
-def test_the_cheapest_exact_way() -> None:
-    none = np.zeros((0, D))
-    E = np.eye(D)[:1]
-    for g, rows, kind in (
-        (SquaredDistance(2.0), none, minimum.Factorized),
-        (SquaredDistance(2.0), E, minimum.Factorized),
-        (Huber(np.eye(D), np.zeros(D), 1.0), none, minimum.Descent),
-        (bent(), none, minimum.Descent),
-    ):
-        assert type(minimum.minimiser(g, np.zeros(D), rows, np.zeros(D))) is kind
-    quadratic = minimum.Factorized(
-        LeastSquares(np.diag([1.0, 2.0, 3.0]), np.ones(D)), np.full(D, 2.0), E, np.full(D, 7.0)
-    )
-    h = np.array([1.0, 2.0, 3.0])
-    u, count = quadratic.minimise(h, np.zeros(D))
-    assert count == 0
-    H = np.diag([1.0, 4.0, 9.0]) + 2 * np.eye(D)
-    assert u == pytest.approx(kkt(H, np.array([1.0, 2.0, 3.0]) - h, E, np.array([7.0])))
-
-
-def test_parts_that_may_be_minimised_apart() -> None:
-    x = SquaredDistance(1.0)
-    z = SquaredDistance(2.0)
-    assert minimum.pieces(Separable(x, z), 3, 2) == [(slice(0, 3), x), (slice(3, 5), z)]
-    assert [where for where, _ in minimum.pieces(Separable(x, None), 3, 0)] == [slice(0, 3)]
-    [_, (where, nothing)] = minimum.pieces(Separable(x, None), 3, 2)
-    assert (where, nothing.value_at(np.ones(2))) == (slice(3, 5), 0.0)
-    joint = Quadratic(np.eye(5), np.zeros(5))
-    assert minimum.pieces(joint, 3, 2) == [(slice(0, 5), joint)]
-    [(where, joined)] = minimum.pieces(both(bent()), 3, 2)
-    v = np.arange(5.0)
-    assert where == slice(0, 5)
-    assert joined.value_at(v) == pytest.approx(bent().value_at(v[:3]) + 12.5)
-    assert joined.gradient_at(v) == pytest.approx([*bent().gradient_at(v[:3]), 3.0, 4.0])
-
-
 def test_minimisers_of_all_agents_and_their_values() -> None:
     """Logistic in x, nothing and 6 z^2/2 in z: each is given 3."""
     fs = [Separable(bent(), None), Separable(bent(1), SquaredDistance(6.0, [1.0, 0.0]))]
@@ -282,16 +174,3 @@ def test_minimisers_of_all_agents_and_their_values() -> None:
         )
         shift = 0.5 * (3.0 - 6.0 * k) * float(z @ z)
         assert values[k, 0] == pytest.approx(f.value(x, z) + shift + mine @ np.append(x, z))
-
-
-def test_who_needs_no_factorization_in_every_step() -> None:
-    plain = SquaredDistance(1.0)
-    curved = bent()
-    for on_x, on_z, cheap in ((plain, plain, True), (curved, plain, False), (plain, None, True)):
-        agents = [Agent(Separable(on_x, on_z), A=np.ones((1, D)), b=[0.0]) for _ in range(2)]
-        assert minimum.without_factorizations(work_of(agents)) is cheap
-    mixed = [
-        Agent(Separable(plain, plain), A=np.ones((1, D)), b=[0.0]),
-        Agent(both(bent()), A=np.ones((1, D)), b=[0.0]),
-    ]
-    assert not minimum.without_factorizations(work_of(mixed))

@@ -13,7 +13,6 @@ from adversarial.families import base
 from adversarial.judge import judge
 from adversarial.proofs import proof_numbers
 from ccmac.objectives import Logistic
-from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 
 CONTRADICTORY = [
@@ -24,7 +23,6 @@ CONTRADICTORY = [
     ("across-shared", 3),
     ("zero-rows", 1),
     ("too-many", 1),
-    ("unequal-copies", 2),
 ]
 
 
@@ -74,22 +72,6 @@ def test_at_the_closest_point_rounding_counts(
     value, _, radius = proof_numbers(Exact(case.draft), result.infeasibility)
     assert result.infeasibility.radius <= radius
     assert result.infeasibility.value == pytest.approx(value, rel=1e-6)
-
-
-def test_of_multipliers_agents_tell_yes_and_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = []
-    gather = Runtime.gather
-
-    def heard(self: Runtime, values: np.ndarray) -> np.ndarray:
-        told.append(gather(self, values))
-        return told[-1]
-
-    monkeypatch.setattr(Runtime, "gather", heard)
-    case = suite.make("across-shared", 0)
-    result = ccmac.solve(case.draft.problem(), case.network, averaging="masked")
-    assert result.status == "infeasible"
-    assert told[-1].shape == (case.draft.n, 4)
-    assert set(told[-1].ravel()) <= {0.0, 1.0}
 
 
 def test_objectives_that_are_no_quadratics_are_proved_too() -> None:

@@ -19,11 +19,7 @@ import ccmac
 from ccmac import vfl
 from ccmac.errors import MethodRefused
 from ccmac.methods import CrossNewton
-from ccmac.methods.newton import eliminated
-from ccmac.methods.newton.subspace import Span
 from ccmac.objectives import Huber, Logistic, Quadratic, Separable, SquaredDistance
-from ccmac.runtime import InProcess
-from ccmac.workspace import Workspace
 
 Array = np.ndarray
 SEEDS = st.integers(0, 10**4)
@@ -201,34 +197,6 @@ def test_warm_start_with_prices() -> None:
     assert again.iterations < first.iterations
 
 
-@given(SEEDS, st.integers(2, 6))
-def test_spans_stay_orthonormal(seed: int, k: int) -> None:
-    """P S P' = I and E = P S, also for vectors that are nearly in the span, and when thinned."""
-    random = np.random.default_rng(seed)
-    root = random.standard_normal((8, 20))
-    S = root.T @ root
-    W = random.standard_normal((k, 20))
-    span = Span(*np.zeros((2, 7, 20)), 0).with_block(W, W @ S)
-    c = np.zeros(7)
-    c[: span.k] = random.standard_normal(span.k)
-    v = span.price(c) + 1e-4 * random.standard_normal(20)
-    apart = span.outside(v)
-    wider, outside = span.extended(apart, S @ apart)
-    assert wider.k == span.k + 1
-    P = wider.P[: wider.k]
-    E = wider.E[: wider.k]
-    np.testing.assert_allclose(P @ S @ P.T, np.eye(wider.k), atol=1e-7)
-    np.testing.assert_allclose(E, P @ S, atol=1e-7 * np.abs(E).max())
-    assert outside == pytest.approx(np.sqrt(apart @ S @ apart), rel=1e-6)
-    price = wider.price(c)
-    size = np.linalg.norm(root @ v)
-    thin, coordinates = wider.thinned(c, v)
-    np.testing.assert_allclose(root @ thin.price(coordinates), root @ price, atol=1e-7 * size)
-    P = thin.P[: thin.k]
-    np.testing.assert_allclose(root @ ((P @ S @ v) @ P), root @ v, atol=1e-7 * size)
-    np.testing.assert_allclose(P @ S @ P.T, np.eye(thin.k), atol=1e-7)
-
-
 def test_refuses_what_it_cannot_do() -> None:
     X, y = table(0)
     with pytest.raises(MethodRefused, match="cross-newton needs"):
@@ -241,19 +209,6 @@ def test_refuses_what_it_cannot_do() -> None:
 def test_the_page_has_the_counts_of_the_small_set() -> None:
     page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
     assert "| cancer | C = 1 | 4 (3 + 1) | 11 |" in page  # as in the test above
-
-
-@pytest.mark.parametrize(("floats", "capacity"), [(2**23, 10), (24 * 6 + 23, 6), (100, 5)])
-def test_how_many_vectors_are_kept(
-    floats: int, capacity: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At most the rank, 3 + 2 + 4 + 1; two vectors of 12 rows each; at least LEAST."""
-    monkeypatch.setattr(eliminated, "FLOATS", floats)
-    monkeypatch.setattr(eliminated, "LEAST", 5)
-    work = Workspace(vertical(0, "logistic"), InProcess(ccmac.Network.ring(4)))
-    assert work.gather_explicit() is not None
-    found = eliminated.EliminatedNewton(work, work.gather_explicit(), 2, 0)
-    assert found.capacity == capacity
 
 
 @pytest.mark.parametrize("owner", [False, True], ids=["all know the loss", "one does"])

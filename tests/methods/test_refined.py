@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ import ccmac
 from ccmac.methods import CrossDirect
 from ccmac.methods.base import Request
 from ccmac.methods.direct import STEPS, Direct
-from ccmac.methods.newton.subspace import OnSpan, Span
 from ccmac.methods.start import starting_point
-from ccmac.methods.system import definite
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -108,94 +105,3 @@ def test_one_refinement_is_enough(name: str) -> None:
     assert [v.astype(float) for v in stored.x] == [
         pytest.approx(iteration.space.x_of(x, k)) for k in range(iteration.space.count)
     ]
-
-
-@pytest.mark.parametrize(
-    ("L", "mu", "more"),
-    [(0.9, 1.0, 0), (1.1, 1.0, 1), (1.1, 1.3, 0), (0.9, 0.8, 1), (1e-9, 0.0, 1), (1e-9, -1.0, 1)],
-)
-def test_rows_are_whitened_in_the_sum_where_that_loses_little(
-    L: float, mu: float, more: int
-) -> None:
-    """eps condition^2 L at most 1e-5 of mu; else the agents whiten theirs, one averaging more."""
-    work = case("quadratic")[0].work
-    reduced: Any = work.gather_constraints()
-    edge = 1e-5 / (np.finfo(float).eps * reduced.condition**2)
-    before = work.ledger.of("setup")["averagings"]
-    with work.ledger.phase("setup"):
-        made = definite(work, reduced, Fake(L=L * edge, mu=mu))
-    assert work.ledger.of("setup")["averagings"] - before == more
-    right = np.arange(1.0, made.whitened.size + 1)
-    expected = case("quadratic")[0].system.solve(right)
-    assert made.solve is not None
-    assert made.solve(right) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-class Steep:
-    """h(z) = sum log cosh(20 (z - 1)): Newton's full step from zero leads far beyond."""
-
-    beta = 2.0
-
-    def __init__(self) -> None:
-        self.looks: list[float] = []
-
-    def value(self, z: np.ndarray) -> float:
-        return float(np.sum(np.logaddexp(20 * (z - 1), -20 * (z - 1)) - np.log(2)))
-
-    def slope(self, z: np.ndarray) -> np.ndarray:
-        self.looks.append(float(z[0]))
-        return 20 * np.tanh(20 * (z - 1))
-
-    def gram(self, z: np.ndarray, E: np.ndarray) -> np.ndarray:
-        bend = 400 / np.cosh(np.clip(20 * (z - 1), -300, 300)) ** 2
-        return np.asarray((E * bend) @ E.T)
-
-
-def test_the_minimum_over_a_span_and_the_looks_it_takes() -> None:
-    """|c|^2/2 + h((E'c - a)/beta): slopes along a step are followed to their root by secants."""
-    h: Any = Steep()
-    E = np.array([[1.0, 0.5], [0.0, 1.0], [0.0, 0.0]])
-    on = OnSpan(h, np.array([0.3, -0.2]))
-    span = Span(np.eye(3)[:, :2].copy(), E, 2)
-    c = on.minimiser(span, np.zeros(3))
-    first = len(h.looks)
-    again = on.minimiser(span, c)  # a tenth of a percent of the first decrement is left at most
-    for _ in range(6):
-        again = on.minimiser(span, again)
-    z = (again[:2] @ E[:2] - on.a) / 2
-    assert again[:2] + E[:2] @ (20 * np.tanh(20 * (z - 1))) / 2 == pytest.approx(
-        [0.0, 0.0], abs=1e-9
-    )
-    assert again[2] == 0.0
-
-    def F(c: np.ndarray) -> float:
-        return h.value((c[:2] @ E[:2] - on.a) / 2) + 0.5 * float(c @ c)
-
-    assert F(again) <= F(c) < F(np.zeros(3))
-    ways = [-0.15, 7.35, 2.35, 0.9214286, 0.9816598, 0.9434056, 0.9318808, 0.9268979, 0.9244238]
-    assert h.looks[:9] == pytest.approx(ways, abs=1e-6)
-    assert first == 13
-
-
-@pytest.mark.parametrize(
-    ("told", "ratio", "steps"),
-    [(7.0, 0.75, 13), (0.2, -2 / 3, 9)],  # falls shrink with its square, down to a thousandth
-)
-def test_a_whole_step_that_falls_is_taken_as_it_is(told: float, ratio: float, steps: int) -> None:
-    """c^2/2 + h(c) with h = c^2/2 but another h'' told: c becomes (1 - 2/(1 + told)) c."""
-    looks = []
-
-    def slope(z: np.ndarray) -> np.ndarray:
-        looks.append(float(z[0]))
-        return z
-
-    h: Any = Fake(
-        beta=1.0,
-        value=lambda z: 0.5 * float(z @ z),
-        slope=slope,
-        gram=lambda z, E: np.array([[told]]),
-    )
-    one = np.ones((1, 1))
-    c = OnSpan(h, np.zeros(1)).minimiser(Span(one, one, 1), np.ones(1))
-    assert looks == pytest.approx([ratio**k for k in range(steps + 1)], rel=1e-9)
-    assert c == pytest.approx(looks[-1:])

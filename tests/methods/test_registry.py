@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace as Fake
 from typing import Any
 
 import pytest
@@ -90,19 +89,6 @@ def test_joint_apapc_is_executed_in_two_ways() -> None:
         assert parse("joint-apapc", {"realization": name}).realization == name  # type: ignore[attr-defined]
     with pytest.raises(InputError, match=r"realization.*averaged, canonical"):
         parse("joint-apapc", {"realization": "certified"})
-
-
-def test_a_stack_is_normalized_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {"rule": "tight", "delta": 0.25, "spectra": [(1.0, 2.0)]}
-    told: list[Any] = []
-    monkeypatch.setattr(
-        "ccmac.paper.realizations.stacked.stacked", lambda work, **given: told.append(given)
-    )
-    work: Any = Fake(stack=True)
-    given = ccmac.Certificates(cross_factor=3.0)
-    for more in ({"realization": "stack", "interval": "minimal", **asked}, {}):
-        CrossApapc(certificates=given, **more).realize(work, Fake())  # type: ignore[arg-type]
-    assert told == [{"factor": 3.0, "minimal": True, **asked}, {"factor": 3.0, "minimal": False}]
 
 
 @pytest.mark.parametrize("method", [3, None, ccmac.Problem])

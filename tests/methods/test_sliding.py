@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
-from unittest.mock import Mock
 
 import cvxpy
 import numpy as np
@@ -16,18 +14,8 @@ from numpy.typing import NDArray
 import ccmac
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods import CrossSliding
-from ccmac.methods.sliding.parts import split
-from ccmac.methods.sliding.subgradient import LONGEST, DoublingSliding, balanced_phase, steepness
-from ccmac.objectives import (
-    L1,
-    Function,
-    Hinge,
-    Logistic,
-    MaxAffine,
-    Separable,
-    SquaredDistance,
-    Sum,
-)
+from ccmac.methods.sliding.subgradient import balanced_phase
+from ccmac.objectives import L1, Hinge, MaxAffine, SquaredDistance, Sum
 from ccmac.paper.schedules.sliding import certified_phases
 from methods.convex_problems import case
 
@@ -167,20 +155,6 @@ def test_certified_restarts_reach_the_solution() -> None:
     assert result.error_bound <= np.sqrt(2 * epsilon) * (1 + 1e-12)
 
 
-def test_norms_of_the_balls_are_charged() -> None:
-    """T + 1 reductions an outer step, with their rounds, where agents must talk for them."""
-    sample = case("absolute", 0)
-    result = ccmac.solve(
-        sample.problem,
-        sample.network,
-        max_iterations=2,
-        method=CrossSliding(schedule="certified", radius=1.0, accuracy=400.0),
-    )
-    steps = result.iterations
-    inner = result.ledger["gradients"] // steps
-    assert result.ledger["reductions"] == steps * (inner + 1)
-
-
 def test_maxima_are_minimised_by_subgradients() -> None:
     """No prox, no radius, no Lipschitz constant: doubling, with a proof at exit."""
     rng = np.random.default_rng(2)
@@ -216,27 +190,6 @@ def test_sums_without_a_prox_take_gradients_of_their_smooth_part() -> None:
         method=CrossSliding(schedule="subgradient", radius=sample.radius),
     )
     assert slow.ledger["gradients"] > 3 * result.ledger["gradients"]
-
-
-def test_parts_of_x_and_of_z_are_split_by_themselves() -> None:
-    loss = Logistic(np.eye(2), np.ones(2))
-    smooth, simple = split(Separable(loss + L1(1.0), loss + L1(3.0))) or ()
-    x = np.array([0.5, -1.0])
-    z = np.array([2.0, -4.0])
-    losses = [float(np.sum(np.log1p(np.exp(-v)))) for v in (x, z)]
-    assert smooth.value(x, z) == pytest.approx(sum(losses))
-    assert simple.value(x, z) == pytest.approx(1.5 + 18.0)
-
-
-def test_a_part_without_any_oracle_is_not_split() -> None:
-    """A maximum has neither a gradient nor a prox: subgradients remain."""
-    assert split(MaxAffine(np.eye(3)) + L1(1.0)) is None
-    smooth, simple = split(Logistic(np.eye(3), np.ones(3)) + L1(1.0) + SquaredDistance(2.0)) or ()
-    x = np.array([0.5, -1.0, 2.0])
-    none = np.zeros(0)
-    assert smooth.value(x, none) == pytest.approx(np.sum(np.log1p(np.exp(-x))))
-    assert simple.value(x, none) == pytest.approx(np.abs(x).sum() + x @ x)
-    assert "prox" in simple.capabilities
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -362,40 +315,6 @@ def test_rows_hold_to_tol_however_large_the_objective(schedule: str) -> None:
     assert off.max() <= tol
 
 
-class Length(Function):
-    """||v||: its prox shortens v, and knows one step for all entries."""
-
-    capabilities = frozenset({"prox"})
-
-    def constants(self, size: int) -> tuple[float, float]:
-        return np.inf, 0.0
-
-    def value_at(self, v: NDArray[np.float64]) -> float:
-        return float(np.linalg.norm(v))
-
-    def prox_at(self, v: NDArray[np.float64], step: Any) -> NDArray[np.float64]:
-        assert np.ndim(step) == 0
-        return max(0.0, 1.0 - step / max(float(np.linalg.norm(v)), 1e-300)) * v
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_prox_of_x_and_z_together_gets_one_step(seed: int) -> None:
-    """The scale that makes both steps equal is a quotient of curvatures: equal but for rounding."""
-    random = np.random.default_rng(seed)
-    weights = random.uniform(0.1, 9.0, 2)
-    own = Separable(SquaredDistance(weights[0], np.ones(2)), SquaredDistance(weights[1], [3.0]))
-    A = random.standard_normal((2, 1, 2))
-    B = random.standard_normal((2, 1, 1))
-    agents = [ccmac.Agent(f, A=A[i], B=B[i], b=[1.0]) for i, f in enumerate((Length(), own))]
-    result = ccmac.solve(ccmac.Problem(agents), "path", "cross-sliding", 1e-6)
-    x, y, z = (cvxpy.Variable(k) for k in (2, 2, 1))
-    F = cvxpy.norm(cvxpy.hstack([x, z])) + weights[0] / 2 * cvxpy.sum_squares(y - 1)
-    F += weights[1] / 2 * cvxpy.sum_squares(z - 3.0)
-    value = cvxpy.Problem(cvxpy.Minimize(F), [A[0] @ x + A[1] @ y + (B[0] + B[1]) @ z == 2]).solve()
-    assert result.status == "optimal"
-    assert result.objective == pytest.approx(value, abs=1e-5)
-
-
 def test_a_subgradient_that_vanishes_at_the_start_tells_nothing() -> None:
     """The scores of both labels cancel at zero; the sum of all scores is 4, so that F* = 6."""
     agents = [
@@ -406,13 +325,3 @@ def test_a_subgradient_that_vanishes_at_the_start_tells_nothing() -> None:
     result = ccmac.solve(ccmac.Problem(agents), "path", asked, 1e-3, max_iterations=200)
     assert result.status == "optimal"
     assert abs(result.objective - 6.0) <= 6e-3
-
-
-def test_no_outer_step_goes_on_for_ever() -> None:
-    steep = steepness(1e-9)  # the guess of R that goes with it is a billion times too large
-    assert (steep, steepness(0.0)) == (1e-9, 1.0)
-    phase = balanced_phase(1.0, 1.0, 3.0, 1e9, 0.5)
-    assert phase.inner > LONGEST
-    state = Mock(lipschitz=3.0, radius=1e9, target=0.5)
-    found = DoublingSliding.phase(Mock(system=Mock(empty=True)), state)
-    assert found.inner == LONGEST

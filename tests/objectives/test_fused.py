@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ccmac.objectives import Hinge, Huber, LeastSquares, Logistic, Ridge, Separable, SquaredDistance
+from ccmac.objectives import Hinge, Huber, Logistic, Ridge, Separable, SquaredDistance
 
 Q = 6
 SIZES = [3, 0, 5, 2]
@@ -73,15 +73,3 @@ def test_fused_equals_the_loop_bit_for_bit(name: str) -> None:
             g_x, g_z = member.gradient(x[ends[k] : ends[k + 1]], z[k])
             np.testing.assert_array_equal(out_x[ends[k] : ends[k + 1]], g_x)
             np.testing.assert_array_equal(out_z[k], g_z)
-
-
-def test_other_parts_are_left_to_the_loop() -> None:
-    with_matrix = Separable(None, Logistic(np.eye(Q), _signs(0)))
-    assert Separable.fuse([with_matrix], [0], Q) is None
-    data = Separable(LeastSquares(np.ones((2, 3)), np.ones(2)), SquaredDistance(1.0))
-    assert Separable.fuse([data], [3], Q) is None
-
-
-def test_shared_labels_are_kept_once() -> None:
-    fused = Separable.fuse(FAMILIES["logistic, shared labels"], SIZES, Q)
-    assert fused.losses[0].parameters[0].shape == (1, Q)  # type: ignore[union-attr]

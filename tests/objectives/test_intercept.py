@@ -119,38 +119,3 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         Multinomial([1.0], 3, [1.0, 2.0])
     with pytest.raises(InputError, match="2 entries but there are 9 terms"):
         Logistic(y=SIGNS, weight=[1.0, 2.0])
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_offsets_of_scores_far_apart(seed: int) -> None:
-    """Of two classes they are those of a logistic loss, of more their slopes cancel."""
-    random = np.random.default_rng(seed)
-    scale = 10.0 ** random.uniform(0, 4)
-    count = int(random.integers(4, 12))
-    y = random.permutation(np.arange(count) % 2)
-    scores = scale * random.standard_normal((count, 2))
-    weights = random.uniform(0.5, 2.0, count)
-    b = Intercept(Multinomial(y, 2, weights)).offset(scores.ravel())
-    margins = scores[:, 1] - scores[:, 0]
-    alone = Intercept(Logistic(None, 2.0 * y - 1, weights))
-    value = Multinomial(y, 2, weights).value_at((scores + b).ravel())
-    assert value == pytest.approx(alone.value_at(margins), rel=1e-9, abs=1e-9)
-    classes = int(random.integers(3, 6))
-    y = np.append(np.arange(classes), random.integers(0, classes, count))
-    loss = Multinomial(y, classes)
-    v = scale * random.standard_normal(len(y) * classes)
-    moved = (v.reshape(-1, classes) + Intercept(loss).offset(v)).ravel()
-    slopes = loss.gradient_at(moved).reshape(-1, classes).sum(axis=0)
-    np.testing.assert_allclose(slopes, 0.0, atol=1e-13 * scale * len(y))
-
-
-def test_second_derivatives_of_scores_far_apart_are_not_negative() -> None:
-    """What is left beside a curvature in b that has all but vanished."""
-    for seed in range(40):
-        random = np.random.default_rng(seed)
-        f = Intercept(Multinomial(np.arange(6) % 3, 3, random.uniform(0.5, 2.0, 6)))
-        v = 10.0 ** random.uniform(1, 4) * random.standard_normal(18)
-        E = random.standard_normal((4, 18))
-        gram = f.gram(v, E)
-        assert np.linalg.eigvalsh(gram)[0] >= -1e-12 * float(np.sum(E * E))
-        assert np.trace(gram) <= float(np.sum(E * E)) * f.constants(18)[0] * (1 + 1e-12)

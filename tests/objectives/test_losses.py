@@ -136,14 +136,6 @@ def test_ridge_is_least_squares_plus_a_squared_norm() -> None:
     np.testing.assert_allclose(ridge.gradient_at(best), 0.0, atol=1e-13)
 
 
-def test_a_changed_step_is_not_served_from_the_kept_factor() -> None:
-    ridge = Ridge(M, np.ones(5), 0.1)
-    v = np.array([1.0, -2.0, 0.5])
-    for step in (0.5, 0.5, 2.0, 0.5):
-        u = ridge.prox_at(v, step)
-        np.testing.assert_allclose(step * ridge.gradient_at(u) + u, v, rtol=1e-12)
-
-
 def test_max_affine() -> None:
     function = MaxAffine(np.array([[1.0, 0.0], [0.0, 3.0]]), [0.0, -1.0])
     assert function.value_at(np.array([1.0, 0.0])) == 1.0

@@ -10,20 +10,8 @@ import numpy as np
 import pytest
 from flint import arb
 
-from ccmac.inputs import Array
 from ccmac.linalg.extended import gradient_rounding
-from ccmac.objectives import (
-    Custom,
-    Huber,
-    LeastSquares,
-    Limited,
-    Logistic,
-    Quadratic,
-    Ridge,
-    Separable,
-    SquaredDistance,
-    Sum,
-)
+from ccmac.objectives import Huber, LeastSquares, Logistic, Quadratic, Ridge, SquaredDistance, Sum
 
 N = 6
 M = np.random.default_rng(1).standard_normal((9, N))
@@ -93,39 +81,8 @@ def test_gradients_are_right_to_the_rounding_of_the_long_format(name: str, seed:
     assert off <= 1e-3 * np.finfo(float).eps * float(np.linalg.norm(said.astype(float)) + 10)
 
 
-def test_what_is_evaluated_in_doubles_says_so_and_counts_their_eps() -> None:
-    def value(x: Array, z: Array) -> float:
-        return 0.5 * float(x @ x)
-
-    f = Custom(value, lambda x, z: (x, 0 * z), smoothness=1.0, strong_convexity=0.0)
-    x = np.array([3.0, 4.0])
-    said = f.precise_gradient(x, np.zeros(0))
-    assert said.dtype == np.float64
-    assert gradient_rounding(said, x, 1.0) == 2.0**-52 * 4 * 10.0
-
-
-def test_objectives_put_their_parts_together() -> None:
-    u, t = np.arange(1.0, N + 1), np.array([0.5, -2.0])
-    x, z = FUNCTIONS["least squares"], Logistic(None, np.array([1.0, -1.0]), 0.7)
-    on_x, on_z = x.precise_at(u), z.precise_at(t)
-    assert Separable(x, z).precise_gradient(u, t).tolist() == [*on_x, *on_z]
-    assert Separable(x).precise_gradient(u, t).tolist() == [*on_x, 0, 0]
-    free = np.full(N + 2 + 2, math.inf)
-    wide = Limited(Separable(x, z), -free, free, 2, 2)
-    said = wide.precise_gradient(np.append(u, [7.0, 8.0]), t)
-    assert said.tolist() == [*on_x, 0, 0, *on_z]
-
-
 def test_an_unsymmetric_matrix_means_its_symmetric_part() -> None:
     f = Quadratic(np.array([[2.0, 1.0], [1.0 + 2.0**-52, 3.0]]), np.zeros(2))
     assert (f.H == f.H.T).all()
     with pytest.raises(Exception, match="not symmetric"):
         Quadratic(np.array([[2.0, 1.0], [1.1, 3.0]]), np.zeros(2))
-
-
-def test_shifts_that_cancel_are_no_shift() -> None:
-    """a v - s is the gradient to rounding only where s is as large as what it is summed from."""
-    one = np.ones(3)
-    assert Sum(SquaredDistance(1.0, one), SquaredDistance(2.0, one)).isotropic() is not None
-    assert Sum(SquaredDistance(1.0, one), SquaredDistance(1.0, -0.9 * one)).isotropic() is None
-    assert Sum(SquaredDistance(1.0), SquaredDistance(1.0)).isotropic() == (2.0, None)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from ccmac.linalg.nystrom import random_signs
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
-from ccmac.workspace import Workspace, eliminated
+from ccmac.workspace import Workspace
 from ccmac.workspace.declared import SOLVES
 from ccmac.workspace.eliminated import Eliminated
 
@@ -107,23 +105,6 @@ def test_constants(kind: str) -> None:
     assert parts.noise == pytest.approx(noise * more, rel=1e-9, abs=0.0)
 
 
-def test_the_least_curvature_may_be_that_of_z(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less what rounding may have taken from it, as from that of x, in agents that have x."""
-    monkeypatch.setattr(eliminated, "EPS", 2.0**-8)
-    c = case("diagonal")
-    lows = [np.diag(H).min() for H in c.H]
-    highs = [np.diag(H).max() for H in c.H]
-    least = min(low - 2 * 2.0**-8 * d * high for low, high, d in zip(lows, highs, D, strict=True))
-    parts = c.parts
-    assert parts.mu == pytest.approx(least)
-    assert parts.c == pytest.approx(c.beta**2 / c.h * (1 - 8 * 2.0**-8))
-    known = np.array([[1.0, h / 1e3, 0.0] for h in H_Z])
-    coupling = Fake(A=parts.A)
-    soft = Eliminated(parts.problem, parts.runtime, coupling, parts.table, known)  # type: ignore[arg-type]
-    assert not soft.recycles
-    assert soft.mu == pytest.approx(c.h / 1e3 * (1 - 4 * 2.0**-8))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_minimisers_sums_and_images(kind: str) -> None:
     c = case(kind, 1)
@@ -189,97 +170,6 @@ def test_a_sketch_of_what_is_not_known(kind: str) -> None:
     assert set(parts.ledger.of("solve") - before) <= {"longest_message"}
 
 
-def test_long_blocks_travel_in_several_averagings(monkeypatch: pytest.MonkeyPatch) -> None:
-    c = case("dense", 2)
-    W = random_signs(M, 3, 7)
-    whole = c.parts._images_of(W)
-    asked: list[Any] = []
-
-    def cut(*given: Any) -> list[int]:
-        asked.append(given)
-        return [1, 2]
-
-    monkeypatch.setattr(eliminated, "in_averagings", cut)
-    before = c.parts.ledger.of("solve")
-    assert c.parts._images_of(W) == pytest.approx(whole)
-    assert (c.parts.ledger.of("solve") - before)["averagings"] == 2
-    assert asked == [(c.parts.runtime, M, 3)]
-
-
-def test_directions_and_what_rides_with_them_join_later_sketches(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of length one, with their images under S - c I, in the rounds of one; never too many."""
-    c = case("diagonal", 3)
-    parts = c.parts
-    p = 3 * np.random.default_rng(1).standard_normal(M)
-    S = np.array([c.plain(v) for v in np.eye(M)]).T
-    image, change = parts.apply(p)
-    assert parts.sketch(1, 0, 9).B.shape[1] == 1
-    parts.explored(p)
-    assert not parts._kept  # it was not asked for
-    parts.recycles = True
-    monkeypatch.setattr(eliminated, "LOST", math.inf)
-    monkeypatch.setattr(eliminated, "RIDING", 2)
-    parts.sketch(1, 0, 5)
-    for kept in (3, 1, 0):  # of the four beside the one that was drawn
-        before = parts.ledger.of("solve")
-        held = parts._held()
-        found = parts.explored(p)
-        spent = parts.ledger.of("solve") - before
-        assert found[0] == pytest.approx(image)
-        assert found[1] == pytest.approx(change)
-        assert parts._held() - held == kept
-        assert (spent["averagings"], spent["argmins"]) == (1, 1 + kept)
-    for vectors, images in parts._kept:
-        assert vectors[:, 0] == pytest.approx(p / np.linalg.norm(p))
-        assert np.linalg.norm(vectors, axis=0) == pytest.approx(1)
-        assert images == pytest.approx(S @ vectors)
-    grown = parts.sketch(1, 0, 5)
-    assert (grown.B.shape[1], parts._kept) == (5, [])
-    assert parts.sketch(1, 0, 5) is grown
-    for most, room in ((5, 0), (6, 1), (50, sum(D) - 5)):  # the rank is the last limit
-        parts.sketch(1, 0, most)
-        assert parts._room == room
-
-
-def test_what_rides_is_drawn_anew_each_time() -> None:
-    parts = case("diagonal", 3).parts
-    p = np.ones(M)
-    parts.recycles = True
-    parts.sketch(0, 0, 6)
-    parts.explored(p)
-    parts.explored(p)
-    (first, _), (second, _) = parts._kept
-    assert not np.array_equal(first[:, 1:], second[:, 1:])
-
-
-@pytest.mark.parametrize(("share", "full"), [(0.99, True), (1.01, False)])
-def test_a_sketch_grows_while_rounding_is_small(
-    share: float, full: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    c = case("diagonal", 3)
-    parts = c.parts
-    p = np.random.default_rng(1).standard_normal(M)
-    parts.recycles = True
-    monkeypatch.setattr(eliminated, "RIDING", 3)
-    parts.sketch(0, 0, sum(D))
-    parts.explored(p)
-    [(vectors, images)] = parts._kept
-    start = eliminated.Nystrom.nothing(M, parts.noise + 8 * EPS * parts.c)
-    e = start.grown(vectors, images).e
-    monkeypatch.setattr(eliminated, "LOST", share * e / math.sqrt(parts.c))
-    found = parts.sketch(0, 0, sum(D))
-    assert found.B.shape[1] == (0 if full else 4)
-    assert parts._room == (0 if full else sum(D) - 4)
-
-
-def test_many_columns_at_once() -> None:
-    divide = eliminated._divided(np.array([2.0, 4.0]))
-    assert divide(np.array([2.0, 2.0])).tolist() == [1.0, 0.5]
-    assert divide(np.array([[2.0, 4.0], [8.0, 4.0]])).tolist() == [[1.0, 2.0], [2.0, 1.0]]
-
-
 # -- which problems have the form ------------------------------------------------------------------
 def posed(**change: Any) -> Eliminated | None:
     """Two agents with x + z = 1 and 2 x + z = 1 in one variable each, changed as said."""
@@ -307,18 +197,6 @@ def posed(**change: Any) -> Eliminated | None:
 def test_what_cannot_be_eliminated(change: dict[str, Any]) -> None:
     assert posed() is not None
     assert posed(**change) is None
-
-
-def test_curvature_that_rounding_may_have_made_counts_as_none() -> None:
-    found = posed(H=0.5)
-    assert found is not None
-    assert found.mu == pytest.approx(0.5)
-    for least, there in ((1e-10, True), (1e-17, False)):
-        f = Quadratic(np.diag([1.0, least, 1.0]), np.ones(3))
-        one = sp.csr_array([[1.0]])
-        agents = [Agent(f, A=sp.csr_array([[1.0, 1.0]]), B=one, b=[1.0]) for _ in range(2)]
-        work = Workspace(Problem(agents), InProcess(Network.complete(2)))
-        assert (work.eliminated is not None) is there
 
 
 def test_one_agent_may_bring_all_the_curvature_of_z() -> None:

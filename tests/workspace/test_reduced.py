@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import flint
 import numpy as np
@@ -17,11 +16,9 @@ from adversarial.draft import Array, Draft
 from adversarial.exact import BITS, matrix, rational
 from adversarial.families import base, rescaled_rows
 from ccmac import Agent, Network, Problem
-from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace, reduced
-from ccmac.workspace.local import Kernel
 from ccmac.workspace.reduced import Reduced, affordable
 from certificates.points import onto_rows, workspace
 
@@ -185,85 +182,6 @@ def test_repeated_rows_are_listed() -> None:
     assert found.near_cut["dropped"] < 1e-2
 
 
-def test_what_the_projection_cancels_is_not_blown_up() -> None:
-    """A = C: on ker C nothing is left of the coupled row but rounding, and that stays small."""
-    random = np.random.default_rng(5)
-    C = random.standard_normal((2, 4)) * 1e6
-    agents = [
-        Agent(Quadratic(np.eye(5), np.ones(5)), A=C, b=np.ones(2), C=C, c=np.ones(2))
-        for _ in range(3)
-    ]
-    found = gathered(Workspace(Problem(agents, q=1), InProcess(Network.ring(3))))
-    assert found.rank == 0
-    assert found.least == math.inf
-    assert found.condition == 1.0
-    assert 0.5 <= found.unit[0] * np.linalg.norm(np.hstack([C] * 3)[0]) <= 2.0
-
-
-def test_least_counts_rounding_of_what_the_projection_cancels() -> None:
-    """A = C + t M: on ker C only t M is left, known to the rounding of A, not to its own."""
-    for seed in range(20):
-        random = np.random.default_rng(seed)
-        C = random.standard_normal((3, 12))
-        A = random.standard_normal((2, 3)) @ C + 1e-9 * random.standard_normal((2, 12))
-        draft = base(random, 1, d=12, d_top=12, m=2, q=1, r=0)
-        draft.A, draft.B, draft.C = [A], [np.zeros((2, 1))], [C]
-        draft.b, draft.c, draft.e = [np.zeros(2)], [np.zeros(3)], [np.zeros(0)]
-        found = gathered(workspace(draft))
-        true = exact_sigma(draft, found)
-        assert found.rank == len(true) == 2
-        assert found.least <= true[-1]
-        assert found.least >= 0.9 * true[-1]
-
-
-def test_units_are_powers_of_two_that_bring_rows_near_one() -> None:
-    random = np.random.default_rng(1)
-    draft = rescaled_rows(base(random, m=2, r=2), -20, 20).plant(drift=False)
-    found = gathered(workspace(draft))
-    for unit, rows in (
-        (found.unit, np.hstack([*draft.A, sum(draft.B)])),
-        (found.unit_D, np.vstack(draft.D)),
-    ):
-        assert np.all(np.frexp(unit)[0] == 0.5)
-        lengths = unit * np.linalg.norm(rows, axis=1)
-        assert np.all((lengths == 0) | ((lengths > 0.7) & (lengths < 1.5)))
-    assert np.array_equal(found.D, found.unit_D[:, None] * np.vstack(draft.D))
-
-
-def _workspace(n: int, **blocks: list[list[float]]) -> Workspace:
-    """n agents, all with these blocks, and half squares of two local and two shared variables."""
-    sides = (("b", "A"), ("c", "C"), ("e", "D"))
-    rights = {side: np.zeros(len(blocks[name])) for side, name in sides if name in blocks}
-    agents = [Agent(Quadratic(np.eye(4), np.ones(4)), **blocks, **rights) for _ in range(n)]
-    return Workspace(Problem(agents), InProcess(Network.complete(n)))
-
-
-def test_kernels_are_orthonormal_and_their_angle_grows_with_the_condition() -> None:
-    C = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 2.0**-20]])
-    kernel = Kernel.of(row_space(C), np.zeros(3))
-    assert np.allclose(kernel.basis.T @ kernel.basis, np.eye(1))
-    assert np.linalg.norm(C @ kernel.basis) < 1e-15
-    assert kernel.angle > Kernel.of(row_space(np.eye(3)[:2]), np.zeros(3)).angle * 1e5
-    free = Kernel.of(row_space(np.zeros((0, 3))), np.zeros(3))
-    assert np.array_equal(free.basis, np.eye(3))
-    assert free.angle == 0.0
-
-
-def test_the_angle_covers_how_far_rounding_turned_the_kernel() -> None:
-    """Against the exact kernel (1, -1, 0)-like vector of two rows, by the cross product."""
-    for exponent in range(4, 36, 4):
-        t = 2.0**-exponent
-        C = np.array([[1.0, 3.0, 5.0], [1.0, 3.0 + t, 5.0 - 7 * t]]) * np.array([[1 / 3], [0.1]])
-        kernel = Kernel.of(row_space(C), np.zeros(3))
-        rows = [[Fraction(float(v)) for v in row] for row in C]
-        (a, b, c), (d, e, f) = rows
-        normal = np.array([float(v) for v in (b * f - c * e, c * d - a * f, a * e - b * d)])
-        normal /= np.linalg.norm(normal)
-        off = np.linalg.norm(normal - kernel.basis[:, 0] * (kernel.basis[:, 0] @ normal))
-        assert off <= kernel.angle
-        assert kernel.angle <= 1e-12 / t
-
-
 @pytest.mark.parametrize(("name", "value"), [("FLOATS", 3), ("ALL_FLOATS", 3), ("ROWS", 2)])
 def test_nothing_is_gathered_beyond_what_is_affordable(
     name: str, value: int, monkeypatch: pytest.MonkeyPatch
@@ -273,23 +191,6 @@ def test_nothing_is_gathered_beyond_what_is_affordable(
     monkeypatch.setattr(reduced, name, value)
     assert not affordable(work.problem, work.curvature)
     assert work.gather_constraints() is None
-
-
-def test_affordable_counts_floats_and_rows_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """m min(m, d) + m (q + 1) + r (q + 1) floats of the largest agent; m + sum r rows."""
-    work = workspace(base(np.random.default_rng(0), 3, d=3, d_top=3, q=4, m=2, p=0, r=2).plant())
-    floats = 2 * 2 + 2 * 5 + 2 * 5
-    for name, least in (
-        ("FLOATS", floats),
-        ("ALL_FLOATS", 3 * floats),
-        ("ROWS", 2 + 3 * 2),
-        ("SQUARES", 3 * 7**2),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(reduced, name, least)
-            assert affordable(work.problem, work.curvature)
-            patch.setattr(reduced, name, least - 1)
-            assert not affordable(work.problem, work.curvature)
 
 
 def test_gathered_once_and_charged_to_the_setup() -> None:

@@ -62,16 +62,6 @@ def test_points_that_are_far_away_exist(cost: str, where: str) -> None:
         assert result.infeasibility.radius > 1e6
 
 
-@pytest.mark.parametrize("where", PLACES)
-@pytest.mark.parametrize("cost", ["flat", "kinks"])
-def test_falls_that_end_far_away_end(cost: str, where: str) -> None:
-    for turn in TURNS:
-        result = ccmac.solve(problem(cost, where, turn, [0.0, 1.0], ACROSS), method="cross-ipm")
-        assert result.status in ("optimal", "stalled"), turn
-    result = ccmac.solve(problem(cost, where, 0.0, [0.0, 1.0], ACROSS), method="cross-ipm")
-    assert result.status == "unbounded"
-
-
 @pytest.mark.parametrize("shared", [-0.5, -2.0])
 @pytest.mark.parametrize("cost", [L1(1.0), MaxAffine(np.eye(4)) + L1(1.0)])
 def test_an_inequality_that_is_far_from_active(cost: Function, shared: float) -> None:

@@ -14,22 +14,12 @@ import ccmac
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.objectives import Quadratic, Separable, SquaredDistance
-from ccmac.paper.comparators import primal_dual
-from ccmac.paper.comparators.primal_dual import (
-    CondatVu,
-    CondatVuIteration,
-    Papc,
-    PapcIteration,
-    Pdhg,
-    PdhgIteration,
-    PrimalDualState,
-)
-from ccmac.paper.comparators.reductions import CoupledForm, typical
+from ccmac.paper.comparators.primal_dual import CondatVu, Papc, Pdhg
+from ccmac.paper.comparators.reductions import CoupledForm
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
 K = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
-G = K.T @ K
 V = np.array([1.0, -1.0])
 H = np.diag([1.0, 2.0, 4.0])
 g = np.array([1.0, 0.0, -2.0])
@@ -64,77 +54,6 @@ def test_pdhg_and_papc_use_the_whole_interval() -> None:
     assert (rule.tau, rule.sigma) == pytest.approx((2 / 8.5, 8.5 / 8))
     rule = Papc().iteration(realized(), 9.0)
     assert (rule.tau, rule.sigma) == pytest.approx((1.999 / 8, 8 / (1.999 * 4)))
-
-
-def state() -> PrimalDualState:
-    return PrimalDualState(np.array([1.0, -1.0, 0.5]), np.array([0.2, 0.4, -0.1]))
-
-
-def test_single_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    w = state().w
-    p = state().p
-    tau = 0.1
-    sigma = 0.3
-
-    def up(p: Array, at: Array) -> Array:
-        return np.asarray(p + sigma * K.T @ (K @ at - V))
-
-    found = CondatVuIteration(realized(), tau, sigma).step(state())
-    ahead = w - tau * (H @ w - g + p)
-    assert found.w == pytest.approx(ahead)
-    assert found.p == pytest.approx(up(p, 2 * ahead - w))
-    found = PapcIteration(realized(), tau, sigma).step(state())
-    descent = w - tau * (H @ w - g)
-    after = up(p, descent - tau * p)
-    assert found.p == pytest.approx(after)
-    assert found.w == pytest.approx(descent - tau * after)
-    monkeypatch.setattr(
-        primal_dual,
-        "proximal",
-        lambda f, v, weight: np.linalg.solve(H + weight * np.eye(3), g + weight * v),
-    )
-    pdhg = PdhgIteration(realized(), tau, sigma)
-    found = pdhg.step(state())
-    ahead = np.linalg.solve(tau * H + np.eye(3), tau * g + w - tau * p)
-    assert found.w == pytest.approx(ahead)
-    assert found.p == pytest.approx(up(p, 2 * ahead - w))
-    assert pdhg.cost == Cost(proxes=1, A=1)
-    plain = CondatVuIteration(realized(), tau, sigma)
-    assert plain.cost == Cost(gradients=1, A=1)
-    plain.system.empty = True
-    p = state().p
-    plain.ascend(p, w)
-    assert p.tolist() == state().p.tolist()
-    assert plain.cost == Cost(gradients=1)
-
-
-def test_what_is_said_of_a_plain_stack() -> None:
-    stack = realized()
-    wider: list[int] = []
-    stack.system.widen = lambda: wider.append(1)
-    found = CondatVu()._prepared(stack, 1.0)
-    assert found.settings == {
-        "scale": 3.0,
-        "balance": 1.0,
-        "interval": (0.25, 4.0),
-        "tau": pytest.approx(0.999 / 12),
-        "sigma": 2.0,
-    }
-    assert found.certificates == {
-        "interval": [0.25, 4.0],
-        "source": "proved",
-        "mu": 0.5,
-        "L": 8.0,
-        "widened": 0,
-    }
-    assert (found.realization, found.judge) == ("averaged", stack)
-    assert found.stopping is None
-    for count in range(1, 9):
-        assert found.widen is not None
-        found = found.widen()
-        assert found.certificates["widened"] == count
-    assert found.widen is None
-    assert len(wider) == 8
 
 
 # -- coupled forms ---------------------------------------------------------------------------------
@@ -254,11 +173,3 @@ def test_forms_with_z_at_one_place(name: str) -> None:
     assert size == 12
     low, high = found.curvature()
     assert (low, high) == pytest.approx((1.0, 6.0))
-
-
-def test_a_typical_curvature() -> None:
-    assert typical(8.0, 0.5) == 2.0
-    assert typical(8.0, 0.0) == 8.0
-    assert typical(4.0, 4.0) == 4.0
-    assert typical(4.0, 5.0) == 4.0
-    assert typical(0.0, 0.0) == typical(math.inf, 1.0) == 1.0
