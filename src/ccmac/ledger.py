@@ -26,7 +26,7 @@ UNITS: dict[str, str] = {
     "rounds": "synchronous neighbor rounds, executed",
     "averagings": "exact sums over all agents, or among those whom rows concern",
     "modelled_rounds": "neighbor rounds of the theorem's oracle, modelled and not executed",
-    "reductions": "scalar sums; they ride on an averaging, or are one themselves",
+    "reductions": "scalar sums; they travel inside an averaging, or are one themselves",
     "bytes": "bytes sent by the busiest agent",
     "network_bytes": "bytes sent by all agents together",
     "messages": "messages sent by all agents together",

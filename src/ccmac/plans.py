@@ -153,8 +153,8 @@ class Plan:
 def charged(
     alternatives: tuple[Alternative, ...], method: str, runtime: Runtime, step: Cost
 ) -> tuple[Alternative, ...]:
-    """The first with the setup and the step that ``method`` really has, and what rides on it: of
-    these only the number of steps is a forecast.
+    """The first with the setup and the step that ``method`` really has, and what travels with it:
+    of these only the number of steps is a forecast.
     """
     if alternatives[0].method != method:
         return alternatives

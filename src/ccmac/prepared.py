@@ -72,7 +72,7 @@ class PreparedProblem:
         self._seed = seed
         self._ranked: list[tuple[Method, str]] = []
         self._alternatives: dict[float, tuple[Alternative, ...]] = {}  # by tolerance
-        self._last: tuple[Result, Result] | None = None  # as told, as found
+        self._last: tuple[Result, Result] | None = None  # as reported, as found
         work.recycles = True
 
     @property
@@ -150,7 +150,7 @@ class PreparedProblem:
 
 
 def _same_places(name: str, before: Problem, after: Problem) -> None:
-    """Refuse bounds that come or go: what agents told each other would no longer hold."""
+    """Refuse bounds that come or go: what agents sent each other would no longer hold."""
     pairs = (
         [("z", before, after)]
         if name.startswith("z_")

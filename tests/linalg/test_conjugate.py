@@ -24,7 +24,7 @@ class Dense:
     def __init__(self) -> None:
         self.products = 0
         self.space: Any = Fake(
-            ride=lambda *pairs: Fake(value=np.array([float(u @ v) for u, v in pairs]))
+            piggyback=lambda *pairs: Fake(value=np.array([float(u @ v) for u, v in pairs]))
         )
 
     def residual(self, v: Array) -> tuple[Array, Array]:

@@ -149,7 +149,7 @@ class Bounded:
             near**2,
             paid,
             norm(blur),
-            float((blur / self.reduced.beside).max(initial=0.0)),
+            float((blur / self.reduced.scale).max(initial=0.0)),
             self._violation(off),
         ]
         on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
@@ -190,6 +190,6 @@ class Bounded:
         return float(norm(space.coordinates(off)) + rounded / least)
 
     def _violation(self, off: Array) -> float:
-        """Of unit rows, the largest beside max(1, right-hand side)."""
-        beside = np.maximum(1.0, np.abs(self.unit * self.c))
-        return float((np.abs(self.unit * off) / beside).max(initial=0.0))
+        """Of unit rows, the largest relative to max(1, right-hand side)."""
+        scale = np.maximum(1.0, np.abs(self.unit * self.c))
+        return float((np.abs(self.unit * off) / scale).max(initial=0.0))

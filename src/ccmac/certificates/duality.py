@@ -87,7 +87,7 @@ class Duality:
         self._least = None  # of all units
         if units is not None:
             smallest = [[float(np.append(S, self.units).min(initial=math.inf))] for S in on_x]
-            self._least = self.runtime.ride(np.array(smallest), whole=True)
+            self._least = self.runtime.piggyback(np.array(smallest), whole=True)
         self._room = 8 * EPS * (q + len(reduced.e) + self.problem.n)
 
     @classmethod
@@ -103,7 +103,7 @@ class Duality:
 
     def _summed(self, vectors: list[Array], scalars: list[list[float]]) -> tuple[Array, Array]:
         """(sum of the vectors, all agents' scalars) in one message."""
-        rows = self.runtime.ride(np.array(scalars), whole=True)
+        rows = self.runtime.piggyback(np.array(scalars), whole=True)
         total = vectors[0]
         if total.size:
             total = self.runtime.average(np.stack(vectors))[0] * self.problem.n
@@ -115,8 +115,8 @@ class Duality:
 
     def _alike(self, z: Array, prices: Prices) -> tuple[Array, Prices]:
         """What everybody has computed from what all know: shares are of one z, of one price."""
-        told = self.runtime.common(np.concatenate([z, prices.coupled, prices.shared]))
-        z, coupled, shared = np.split(told, np.cumsum([len(z), len(prices.coupled)]))
+        received = self.runtime.common(np.concatenate([z, prices.coupled, prices.shared]))
+        z, coupled, shared = np.split(received, np.cumsum([len(z), len(prices.coupled)]))
         return z, replace(prices, coupled=coupled, shared=shared)
 
     # -- a gap -------------------------------------------------------------------------------------
@@ -166,10 +166,12 @@ class Duality:
             "shared": norm(off / reduced.unit_D),
             "consensus": 0.0,
         }
-        told = Particulars(residuals, self._multipliers(shares, prices, r, held), value)
+        particulars = Particulars(residuals, self._multipliers(shares, prices, r, held), value)
         gx = np.concatenate([s.slope_x for s in shares])
         gz = np.zeros(0)
-        return found, Proved(x, z, math.nan, slope, violation, moved, gx, gz, prices.coupled, told)
+        return found, Proved(
+            x, z, math.nan, slope, violation, moved, gx, gz, prices.coupled, particulars
+        )
 
     def _on_z(self, total: Array, shared: Array) -> tuple[Array, Array]:
         """(r on z from the agents' sum, what the sum over shared rows may be off by)."""
@@ -211,9 +213,9 @@ class Duality:
         return owed + distance * (slope + float(table.L.sum()) * distance / 2)
 
     def _violation(self, misfit: Array, blur: float, off: Array) -> float:
-        """Of the coupled and shared unit rows, beside max(1, right-hand side of the sum)."""
+        """Of the coupled and shared unit rows, relative to max(1, right-hand side of the sum)."""
         reduced = self.reduced
-        coupled = np.abs(reduced.unit * misfit) / reduced.beside
+        coupled = np.abs(reduced.unit * misfit) / reduced.scale
         shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
         return max(float(coupled.max(initial=0.0)) + blur, float(shared.max(initial=0.0)))
 

@@ -43,7 +43,7 @@ from ccmac.linalg.ranks import RowSpace, row_lengths
 from ccmac.linalg.tolerances import EPS, PROMISED, REACH
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.realizations.base import Realized
-from ccmac.runtime.notes import heard_by_all
+from ccmac.runtime.notes import gathered_rows
 from ccmac.runtime.space import lengths, row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.gram import Gram
@@ -148,7 +148,7 @@ class Farkas:
         """
         m = self.problem.m
         rows = [self._sizes(k) for k in range(len(self.agents))]
-        table = heard_by_all(self.runtime, np.stack(rows))
+        table = gathered_rows(self.runtime, np.stack(rows))
         total = np.add.reduce(table)
         known = self.work.constraints
         squares = total[:m]
@@ -187,7 +187,7 @@ class Farkas:
         q = self.problem.q
         self.work.ledger.charge(**{name: 1 for name in "ABCD" if name in self.problem.present})
         parts = [self._part(k, given) for k in range(len(self.agents))]
-        table = heard_by_all(self.runtime, np.stack([row for row, _ in parts]))
+        table = gathered_rows(self.runtime, np.stack([row for row, _ in parts]))
         on_z = summed(table[:, : 2 * q])
         bound, held = pushed(on_z.astype(np.float64), self.lower, self.upper)
         gain = np.where(held, on_z * bound, 0.0)
@@ -414,9 +414,9 @@ def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
             if value >= REACH * defect and value >= least / 10:
                 rows[k, 2 * column : 2 * column + 2] = value, defect
                 prices[i, column] = price
-    told = work.runtime.ride(rows, whole=True)
+    received = work.runtime.piggyback(rows, whole=True)
     work.gather_constraints()  # where all may know the equations, they travel along
-    table = told.value
+    table = received.value
     work.agreed["independent"] = not table[:, 4].any()  # whatever the right-hand sides
     conditions = np.where(table[:, :4:2] == 0, table[:, 1:4:2], 1.0)
     work.own_condition = max(1.0, float(conditions.max()))
@@ -483,8 +483,8 @@ def _from_rows(known: Reduced | Gram, rows: Array, farkas: Farkas, least: float)
         z = known.Bbar.astype(np.float64).T @ price + known.D.T @ more
         misfits = [_own_misfit_at(known, k, z) for k in agents]
         shared = [unit**2 * v for unit, v in misfits]
-        told = farkas.runtime.total(np.array([[square(unit * v)] for unit, v in misfits]))
-        length = math.hypot(norm(rows[:m]), math.sqrt(max(float(told[0]), 0.0)))
+        received = farkas.runtime.total(np.array([[square(unit * v)] for unit, v in misfits]))
+        length = math.hypot(norm(rows[:m]), math.sqrt(max(float(received[0]), 0.0)))
         if length <= least:
             return None
     else:
@@ -513,7 +513,7 @@ def _refined(known: Reduced | Gram, given: Lambda, farkas: Farkas) -> Lambda:
         N = known.kernels[k].basis
         on_z = image([(agent.B, given.coupled), (agent.D, given.shared[k])], farkas.problem.q)[0]
         rows.append(np.concatenate([known.A[k] @ (N @ (N.T @ left)), halves(on_z)]))
-    table = heard_by_all(farkas.runtime, np.stack(rows))
+    table = gathered_rows(farkas.runtime, np.stack(rows))
     on_z = summed(table[:, m:]).astype(np.float64)
     coupled = np.add.reduce(table[:, :m]) + known.Bbar.astype(np.float64) @ on_z
     scaled = known.inverse_gram(np.concatenate([known.unit * coupled, known.D @ on_z]))
@@ -565,7 +565,7 @@ def _shared_misfit(recovery: Recovery, mean: Array, gz: Array) -> list[Array]:
     rows = np.ascontiguousarray(np.broadcast_to(mean, (count, recovery.problem.q)))
     misfit = family.forward(rows) - recovery.shared.right
     back = family.adjoint(misfit).reshape(count, recovery.problem.q)
-    sizes = runtime.ride(np.stack([row_dots(gz, gz), row_dots(back, back)], axis=1))
+    sizes = runtime.piggyback(np.stack([row_dots(gz, gz), row_dots(back, back)], axis=1))
     target = runtime.average(gz + back)
     direction = recovery.solve_shared(-target, sum(lengths(sizes)))
     wide = np.ascontiguousarray(np.broadcast_to(direction, rows.shape))

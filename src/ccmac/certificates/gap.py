@@ -32,7 +32,7 @@ from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, over
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Realized
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import piece_sums
 
 SEEN = 0.7e-4  # distance from the equations, whatever their size, with which none is optimal
@@ -153,7 +153,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class DualityGap:
-    """F - F* <= base + R slope; ``violation`` of unit rows beside their right-hand sides.
+    """F - F* <= base + R slope; ``violation`` of unit rows relative to their right-hand sides.
 
     ``below``: F* - F at most, by what the equations are violated (where that is known). R may be
     measured in units of the unknowns, ``least`` of which is the least: all points within least R
@@ -183,8 +183,8 @@ class DualityGap:
     def ratio(self, goal: Goal) -> float:
         """Gap and violations over what is asked: the largest.
 
-        A bound far below zero tells of a violation that lowers F by more than the accuracy. Beside
-        large right-hand sides a small violation may be a contradiction that must be proved.
+        A bound far below zero means a violation that lowers F by more than the accuracy. Relative
+        to large right-hand sides a small violation may be a contradiction that must be proved.
         """
         most = max(abs(self.bound(self.required(goal))), self.below)
         lacks = over(self.lacks, max(SEEN, self.hidden))
@@ -197,7 +197,7 @@ class DualityGap:
         required = self.required(goal)
         source = goal.radius_source
         if self.least != 1.0:
-            source += ", in units of the unknowns; told is the ball of yours within"
+            source += ", in units of the unknowns; reported is the ball of yours within"
         proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
         return {
             "epsilon": epsilon,
@@ -267,14 +267,14 @@ class GapCertifier(Certifier):
 
     def _ask(
         self, *products: tuple[Array, Array], at: Array | None = None, more: tuple[Array, ...] = ()
-    ) -> Rider:
+    ) -> Piggyback:
         """Inner products, ``more`` columns, last the value of F ``at`` a point: next message."""
         space = self.space
         columns = [space.partial_dots(u, v) for u, v in products]
         columns += more
         if at is not None:
             columns.append(self.realized.objective.values(at))
-        return space.runtime.ride(np.concatenate(columns, axis=1))
+        return space.runtime.piggyback(np.concatenate(columns, axis=1))
 
     def gap(
         self,
@@ -291,7 +291,7 @@ class GapCertifier(Certifier):
         """The bound at w itself with the dual vector p in Range K'.
 
         ``price`` is that of p; the gradient is rounded like ``stiff`` w too. Cost: one averaging,
-        one residual where the distance to the feasible set is not known. Scalars ride;
+        one residual where the distance to the feasible set is not known. Scalars are piggybacked;
         sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is
         (sum_i ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
         """
@@ -303,17 +303,17 @@ class GapCertifier(Certifier):
         L = objective.L if math.isfinite(objective.L) else 0.0
         off = 4 * EPS * (L + stiff) * np.sqrt(space.partial_dots(w, w))
         more = tuple(self.rounding(w, gradient, r, off))
-        told = self._ask(*pairs, at=w if value is None else None, more=more)
+        received = self._ask(*pairs, at=w if value is None else None, more=more)
         if distance is None:
             distance = zero
             if not self._system.empty:
                 residual = self._system.residual(w)[0]
-                beside = space.ride((residual, residual))
-                distance = partial(self._distance, beside)
-        own = space.runtime.ride(piece_sums(space.x(r) ** 2, space.d)[:, None])
+                misfit = space.piggyback((residual, residual))
+                distance = partial(self._distance, misfit)
+        own = space.runtime.piggyback(piece_sums(space.x(r) ** 2, space.d)[:, None])
         mean = space.runtime.average(space.z(r))[0] * (space.runtime.n / self.realized.s)
         slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))
-        sums = told.value + self.unseen**2
+        sums = received.value + self.unseen**2
         inner, steep, size, moved, length, *rest = (float(v) for v in sums)
         value = rest[2] if value is None else value
         # All that rounding may take is added here.
@@ -353,10 +353,10 @@ class GapCertifier(Certifier):
         objective = self.realized.objective
         way = self.way(w)
         gradient = objective.gradient(w)
-        told = self._ask((gradient, gradient), (way, way), at=w)
+        received = self._ask((gradient, gradient), (way, way), at=w)
 
         def accuracy() -> tuple[float, float]:
-            steep, moved, value = (float(v) for v in told.value)
+            steep, moved, value = (float(v) for v in received.value)
             radius = goal.required(math.sqrt(moved))
             reach = objective.L * execution_radius(self.realized, radius)
             size = max(math.sqrt(steep), reach, 1e-300)
@@ -385,14 +385,14 @@ class GapCertifier(Certifier):
         is rounded like ``stiff`` w.
         """
         way = self.way(w)
-        told = self._ask((gradient, gradient), (way, way), at=w)
+        received = self._ask((gradient, gradient), (way, way), at=w)
 
         def near() -> float:
-            radius = goal.required(math.sqrt(float(told.value[1])))
-            return REPAIRED * goal.epsilon(float(told.value[2])) / max(radius, 1e-300)
+            radius = goal.required(math.sqrt(float(received.value[1])))
+            return REPAIRED * goal.epsilon(float(received.value[2])) / max(radius, 1e-300)
 
         p, price = self.project(gradient, near)
-        steep, moved, value = (float(v) for v in told.value)
+        steep, moved, value = (float(v) for v in received.value)
         found = self.gap(w, gradient, p, value=value, slack=slack, price=price, stiff=stiff)
         steep = max(math.sqrt(steep), 1e-300)
         if math.isfinite(self.realized.objective.L):
@@ -415,8 +415,8 @@ class GapCertifier(Certifier):
             r = self._in_strong_units(gradient + p, dual=True)
             step = self._in_strong_units(repaired - w)
             pairs += [(r, r), (step, step)]
-        told = self._ask(*pairs, at=repaired).value
-        size, steep, length, *strong, there = (float(v) + self.unseen**2 for v in told)
+        received = self._ask(*pairs, at=repaired).value
+        size, steep, length, *strong, there = (float(v) + self.unseen**2 for v in received)
         if not math.isfinite(there):
             return found
         lost = abs(found.value) + abs(there) + math.sqrt(steep * length)

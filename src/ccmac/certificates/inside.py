@@ -39,7 +39,7 @@ from ccmac.workspace.reduced import Reduced
 from ccmac.workspace.summed import LocalModel
 
 SHARE = 1.1  # of the energy, so that what rounding left of a row may be split off
-REGULAR = 10.0 ** -np.arange(2.0, 13.0, 2.0)  # eps beside the size of W
+REGULAR = 10.0 ** -np.arange(2.0, 13.0, 2.0)  # eps relative to the size of W
 
 
 def inner_bound(r: float, delta: float, mu: float, L: float) -> float:
@@ -51,7 +51,7 @@ def inner_bound(r: float, delta: float, mu: float, L: float) -> float:
     return math.hypot(delta, min((s + steep * delta) / root, (r + L * delta) / mu))
 
 
-def told(model: LocalModel, H: Array, d: int) -> list[float]:
+def local_numbers(model: LocalModel, H: Array, d: int) -> list[float]:
     """One agent's numbers: p, t^2, rounding of its parts of S, W and G, what is lost, margins and
     ||H_zz||.
     """
@@ -100,7 +100,7 @@ def _least(P: Array, rounding: float) -> tuple[float, float]:
 @dataclass(frozen=True)
 class Inside:
     """mu, rounding and size of what S is summed from, and the margins at which flat directions were
-    told from others.
+    distinguished from others.
     """
 
     mu: float
@@ -111,7 +111,7 @@ class Inside:
 
 
 def inside(K: Array, q: int, facts: Array, reduced: Reduced, L: float) -> Inside:
-    """From the summed matrix in (c, whitened rows), q of them c, and all agents' :func:`told`."""
+    """From the summed matrix in (c, whitened rows), q of them c, and all :func:`local_numbers`."""
     p, kept = (float(facts[:, k].min()) for k in (0, 6))
     dropped = float(facts[:, 7].max())
     size = rounded_sum(facts[:, 8])

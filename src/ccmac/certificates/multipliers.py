@@ -91,11 +91,11 @@ class Recovery:
             axis=1,
         )
         riding = [np.hstack([squares, self._sizes()])]
-        if runtime.averaging.hides:  # in fixed point small squares would vanish beside large ones
+        if runtime.averaging.hides:  # in fixed point small squares would vanish next to large ones
             riding = [*np.split(squares, 3, axis=1), self._sizes()]
-        told = [runtime.ride(rows) for rows in riding]
+        reductions = [runtime.piggyback(rows) for rows in riding]
         coupled = runtime.average(misfits - self.b[:, : self.coupling.width])
-        own, common, consensus, *sizes = (v for rider in told for v in lengths(rider))
+        own, common, consensus, *sizes = (v for reduction in reductions for v in lengths(reduction))
         self._scale = math.hypot(*sizes)
         coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
         norms = {
@@ -138,7 +138,7 @@ class Recovery:
         local = self.local.multipliers(gx)
         shared = [np.zeros(k) for k in self.problem.r.values()]
         if not self.shared.empty:
-            size = self.runtime.ride(row_dots(gz, gz)[:, None])
+            size = self.runtime.piggyback(row_dots(gz, gz)[:, None])
             mean = self.runtime.average(gz)
             direction = self.solve_shared(-mean, lengths(size)[0])
             shared = self.shared.multipliers(direction)

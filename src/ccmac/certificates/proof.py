@@ -45,17 +45,17 @@ from ccmac.linalg.extended import (
 )
 from ccmac.linalg.ranks import RowSpace
 from ccmac.linalg.tolerances import EPS
-from ccmac.runtime.notes import heard_by_all
+from ccmac.runtime.notes import gathered_rows
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
 Pieces = list[Long]  # one x_i an agent
-NUMBERS = 7  # of an agent's row beside its vectors
+NUMBERS = 7  # of an agent's row, apart from its vectors
 
 
 @dataclass(frozen=True)
-class Told:
-    """What an agent sends of a point, and what it keeps of it."""
+class Contribution:
+    """One agent's local contribution at a point: the row that it sends and what it keeps."""
 
     row: Array
     gradient: Long
@@ -123,7 +123,7 @@ class Share:
         """(dist(grad_x + A'y, Range C') by a multiplier of C, that multiplier)."""
         return _stripped(gradient + product(self.A.T, price), self.C, self.kernel.space)
 
-    def tell(self, x: Long, z: Long, price: Long) -> Told:
+    def contribution(self, x: Long, z: Long, price: Long) -> Contribution:
         """The share at a point, which is also looked at as rounded to doubles."""
         gradient, rounding = self.gradient(x, z)
         r, multiplier = self.stationarity(gradient[: self.d], price)
@@ -143,7 +143,7 @@ class Share:
         row = np.concatenate(
             [halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded, numbers]
         )
-        return Told(row, gradient, multiplier)
+        return Contribution(row, gradient, multiplier)
 
 
 def _stripped(total: Long, rows: Array, space: RowSpace) -> tuple[float, Array]:
@@ -206,7 +206,7 @@ class Proof:
             self._charge(A=2, B=1)
             shares = [halves(a.misfit(v, z)) for a, v in zip(self.agents, pieces, strict=True)]
             pieces, z, _ = self._moved(
-                pieces, z, summed(heard_by_all(self.runtime, np.stack(shares)))
+                pieces, z, summed(gathered_rows(self.runtime, np.stack(shares)))
             )
         return pieces, z
 
@@ -217,8 +217,8 @@ class Proof:
         shares = [halves(product(a.A, v) - a.b) for a, v in zip(self.agents, pieces, strict=True)]
         if not (self.problem.q or self.problem.m):
             return pieces, np.zeros(0, dtype=np.longdouble)
-        mean = self.runtime.ride(copies)
-        coupled = summed(heard_by_all(self.runtime, np.stack(shares)))
+        mean = self.runtime.piggyback(copies)
+        coupled = summed(gathered_rows(self.runtime, np.stack(shares)))
         z = (mean.value / self.problem.n).astype(np.longdouble)
         if not self.reduced.rank:
             return pieces, z
@@ -264,12 +264,12 @@ class Proof:
         return self.judged(pieces, z, price.astype(np.longdouble))
 
     def alike(self, *known: Long) -> list[Long]:
-        """What everybody has computed from what all know: shares are told of one z, one price."""
-        told = self.runtime.common(np.concatenate([halves(v) for v in known]))
+        """Replicated vectors, the same bits everywhere: shares are of one z, one multiplier."""
+        received = self.runtime.common(np.concatenate([halves(v) for v in known]))
         if not self.runtime.notes.led:
             return list(known)
         ends = np.cumsum([2 * len(v) for v in known])[:-1]
-        return [summed(part[None]) for part in np.split(told, ends)]
+        return [summed(part[None]) for part in np.split(received, ends)]
 
     @property
     def row(self) -> int:
@@ -277,24 +277,29 @@ class Proof:
         return 3 * self.problem.m + 2 * self.problem.q + NUMBERS + len(self.agents[0].hidden)
 
     @property
-    def tell_cost(self) -> Cost:
-        """What :meth:`tell` is charged."""
+    def contribution_cost(self) -> Cost:
+        """What :meth:`contributions` is charged."""
         return self._present(Cost(gradients=1, A=3, B=2, C=5))
 
-    def tell(self, pieces: Pieces, z: Long, price: Long) -> list[Told]:
+    def contributions(self, pieces: Pieces, z: Long, price: Long) -> list[Contribution]:
         """The shares of the agents owned here."""
-        self.work.ledger.charge_cost(self.tell_cost)
-        return [a.tell(v, z, price) for a, v in zip(self.agents, pieces, strict=True)]
+        self.work.ledger.charge_cost(self.contribution_cost)
+        return [a.contribution(v, z, price) for a, v in zip(self.agents, pieces, strict=True)]
 
     def judged(self, pieces: Pieces, z: Long, price: Long) -> Proved:
         """The bound at a point and a price as they are: one averaging."""
         z, price = self.alike(z, price)
-        told = self.tell(pieces, z, price)
-        table = heard_by_all(self.runtime, np.stack([share.row for share in told]))
-        return self.concluded(told, table, pieces, z, price)
+        contributions = self.contributions(pieces, z, price)
+        table = gathered_rows(self.runtime, np.stack([share.row for share in contributions]))
+        return self.concluded(contributions, table, pieces, z, price)
 
     def concluded(
-        self, told: Sequence[Told], table: Array, pieces: Pieces, z: Long, price: Long
+        self,
+        contributions: Sequence[Contribution],
+        table: Array,
+        pieces: Pieces,
+        z: Long,
+        price: Long,
     ) -> Proved:
         """The bound from the shares of all agents (``table``)."""
         m = self.problem.m
@@ -327,7 +332,7 @@ class Proof:
             away = away / reduced.least if reduced.least > 0 else math.inf
         delta = off + away
         error = self._error(r, delta) + tail
-        gradients = [share.gradient.astype(np.float64) for share in told]
+        gradients = [share.gradient.astype(np.float64) for share in contributions]
         gz = np.stack([g[a.d :] for a, g in zip(self.agents, gradients, strict=True)])
         gx = [g[: a.d] for a, g in zip(self.agents, gradients, strict=True)]
         own = norm((product(reduced.D, z_high) - reduced.e) / reduced.unit_D)
@@ -339,7 +344,7 @@ class Proof:
             "consensus": 0.0,
         }
         report = Particulars(
-            residuals, self._multipliers(told, gz, price, slope, shared), float(value)
+            residuals, self._multipliers(contributions, gz, price, slope, shared), float(value)
         )
         return Proved(
             np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in pieces)]),
@@ -362,7 +367,12 @@ class Proof:
         return inner_bound(r, delta, self.inside, self.L) if finite else math.inf
 
     def _multipliers(
-        self, told: Sequence[Told], gz: Array, price: Long, slope: Long, shared: Array
+        self,
+        contributions: Sequence[Contribution],
+        gz: Array,
+        price: Long,
+        slope: Long,
+        shared: Array,
     ) -> Multipliers:
         """Coupled, local, shared (least in scaled rows where not unique) and consensus ones."""
         reduced = self.reduced
@@ -375,7 +385,7 @@ class Proof:
             own, image = reduced.own_shared(k, shared)
             by_agent.append(own)
             nu[k] = mean - (gz[k] + agent.B.T @ y + image)
-        return Multipliers(y, [share.multiplier for share in told], by_agent, nu)
+        return Multipliers(y, [share.multiplier for share in contributions], by_agent, nu)
 
     def sums(
         self, pieces: Pieces, z: Long, slopes: Sequence[Long]
@@ -389,7 +399,7 @@ class Proof:
             misfit = halves(agent.misfit(piece, z))
             on_z = halves(slope[agent.d :])
             shares.append(np.concatenate([misfit, along, on_z, [square(piece)]]))
-        everybody = heard_by_all(self.runtime, np.stack(shares))
+        everybody = gathered_rows(self.runtime, np.stack(shares))
         coupled, along, on_z, size = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)
         return summed(coupled), np.add.reduce(along), summed(on_z), math.sqrt(np.sum(size))
 

@@ -23,7 +23,7 @@ from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Remainder, conjugate_residuals
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import AffineSystem, Interval, Realized
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import lengths
 
 Later = Callable[[], float]  # a number that is known once its message has travelled
@@ -103,16 +103,16 @@ class Certifier:
             rest = np.zeros_like(gradient) if dual.p is None else gradient + dual.p
             squares += [space.partial_dots(rest, rest), *self.rounding(w, gradient, rest, off)]
             del rest
-        told = space.runtime.total(np.concatenate(squares, axis=1))
-        length, size, norm = np.sqrt(told[:3]).tolist()
+        received = space.runtime.total(np.concatenate(squares, axis=1))
+        length, size, norm = np.sqrt(received[:3]).tolist()
         delta = 0.0 if self._system.empty else norm / self._system.interval.low
         mu = self.realized.objective.mu
         scale = self.realized.error_scale
         infeasible = scale * math.sqrt(self.realized.objective.L / mu) * delta
         if dual is None or gradient is None:
             return Look(w, dual, size, None, None, residual, norm, length, (math.nan, infeasible))
-        r = math.sqrt(told[3])
-        bound = self._bound(w, gradient, dual.price, (r, delta, size, length), told[4:])
+        r = math.sqrt(received[3])
+        bound = self._bound(w, gradient, dual.price, (r, delta, size, length), received[4:])
         parts = (scale * r / mu, infeasible)
         return Look(w, dual, size, bound, gradient, residual, norm, length, parts)
 
@@ -160,9 +160,9 @@ class Certifier:
             price = price + dual.price
         columns = [space.partial_dots(left, left), space.partial_dots(w, w)]
         columns += self.rounding(w, gradient, left, off)
-        told = space.runtime.total(np.concatenate(columns, axis=1))
-        r, length = np.sqrt(np.maximum(told[:2], 0.0)).tolist()
-        return self._bound(w, gradient, price, (r, delta(), look.size, length), told[2:])
+        received = space.runtime.total(np.concatenate(columns, axis=1))
+        r, length = np.sqrt(np.maximum(received[:2], 0.0)).tolist()
+        return self._bound(w, gradient, price, (r, delta(), look.size, length), received[2:])
 
     def _bound(
         self,
@@ -262,7 +262,7 @@ class Certifier:
         system = self._system
         space = self.space
         if look is None or look.residual is None:
-            size = space.ride((w, w))
+            size = space.piggyback((w, w))
             residual = system.residual(w)[0]
             [before], [length] = space.norms(residual), lengths(size)
         else:
@@ -280,7 +280,7 @@ class Certifier:
             )
             w = w - reduced.y
             residual = system.residual(w)[0]
-            now = space.ride((residual, residual))
+            now = space.piggyback((residual, residual))
             if reduced.left <= goal and goal >= FAR * floor * system.interval.low:
                 self._doubt(reduced)
                 return w, partial(self._distance, now)
@@ -293,7 +293,7 @@ class Certifier:
                 break
         return w, lambda: before / system.interval.low
 
-    def _distance(self, squares: Rider) -> float:
+    def _distance(self, squares: Piggyback) -> float:
         """Distance to the feasible set, at most, from ||G w - g||^2."""
         return lengths(squares)[0] / self._system.interval.low
 

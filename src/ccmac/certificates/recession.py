@@ -4,10 +4,10 @@
 
 A minimiser w with multipliers y would have fall <= ||w|| ||H d|| + ||y|| ||K d||. F is called
 unbounded where none has ||w|| <= REACH max(1, ||v||) and ||y|| <= REACH ||g||, where curvature and
-rows along d count as zero (RANK beside the largest), and the fall is PROMISED beside all slopes.
-Where d comes from does not matter: free directions of the summed system, or the ray of interior
-points. It is judged in the agents' own blocks, in extended precision.
-Cost: one averaging of m + 7 floats.
+rows along d count as zero (RANK relative to the largest), and the fall is PROMISED relative to all
+slopes. Where d comes from does not matter: free directions of the summed system, or the ray of
+interior points. It is judged in the agents' own blocks, in extended precision. Cost: one averaging
+of m + 7 floats.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class Recessions:
             rows.append(
                 [float(form.g @ u) - far, bend, square(on_own), square(own), steep, begun, size_H]
             )
-        told = work.runtime.ride(np.array(rows))
+        received = work.runtime.piggyback(np.array(rows))
         coupled = np.zeros(0)
         if work.problem.m:
             coupled = work.runtime.average(np.stack(vectors).astype(np.float64))[0] * work.problem.n
-        fall, bend, local, size, steep, begun, size_H = (float(v) for v in told.value)
+        fall, bend, local, size, steep, begun, size_H = (float(v) for v in received.value)
         length = math.sqrt(size + float(z @ z))
         if not 0.0 < length < math.inf:
             return None

@@ -39,7 +39,7 @@ class Judged(Protocol):
         """(flat x, rows of z copies) in the user's units."""
 
     def proved(self, state: Any) -> Proved | None:
-        """What the messages of the last step prove of the point that they told of, if anything."""
+        """What the last step's messages prove of their point, if anything."""
 
     def finished(self, state: Any) -> bool:
         """Whether the method's own schedule is over."""

@@ -35,7 +35,7 @@ from ccmac.linalg.extended import gradient_rounding, norm, product
 from ccmac.linalg.nystrom import Nystrom, Shifted
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Images
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.eliminated import Eliminated
@@ -122,10 +122,10 @@ class DualJudge(Judge):
     """||error|| <= tol max(1, ||(x, z)||) by a :class:`DualBound`.
 
     A method that knows e'M^{-1}e (``energy``) and its ``prices`` gives an estimate at every step
-    for nothing; of others, with a ``slope`` that rode along, the ``price`` is asked.
+    for nothing; of others, with a ``slope`` that was piggybacked, the ``price`` is asked.
     """
 
-    def __init__(self, bound: DualBound, tol: float, slope: Rider | None = None) -> None:
+    def __init__(self, bound: DualBound, tol: float, slope: Piggyback | None = None) -> None:
         self.bound = bound
         self.tol = tol
         self.notes = []

@@ -104,10 +104,10 @@ def _violations(
         limits = outside(v, agent.lower, agent.upper)
         rows.append([*(float(u @ u) for u in (local, shared, limits)), agent.objective.value(v, z)])
     coupled = zero
-    told = runtime.ride(np.array(rows))
+    received = runtime.piggyback(np.array(rows))
     if user.m:
         coupled = violation(user.n * runtime.average(np.stack(sides))[0], None, user.sense)
-    local_sq, shared_sq, limits_sq, value = told.value
+    local_sq, shared_sq, limits_sq, value = received.value
     on_z = outside(z, user.z_lower, user.z_upper)
     norms = {
         "coupled": float(np.linalg.norm(coupled)),
@@ -168,10 +168,10 @@ def _prices(
         upper.append(_bound_price(-r_x, agent.upper))
         on_z.append(r_z)
     bounded = user.z_lower is not None or user.z_upper is not None
-    told = work.runtime.ride(np.stack(on_z)) if bounded else None
+    received = work.runtime.piggyback(np.stack(on_z)) if bounded else None
 
     def known() -> Multipliers:
-        rest = np.zeros(user.q) if told is None else told.value
+        rest = np.zeros(user.q) if received is None else received.value
         ends = _bound_price(rest, user.z_lower), _bound_price(-rest, user.z_upper)
         return Multipliers(coupled, local, shared, prices.consensus, lower, upper, *ends)
 
@@ -232,7 +232,7 @@ def _in_names(user: Problem, message: str, coupled: Array) -> str:
     def called(match: re.Match[str]) -> str:
         agents = [int(text) for text in match[1].split(", ")]
         names = [user.agents[i].name if i in user.agents else None for i in agents]
-        told = [name or str(i) for i, name in zip(agents, names, strict=True)]
-        return f"of agents {', '.join(told)}"
+        labels = [name or str(i) for i, name in zip(agents, names, strict=True)]
+        return f"of agents {', '.join(labels)}"
 
     return re.sub(r"of agents (\d+(?:, \d+)*)", called, message)

@@ -1,4 +1,4 @@
-"""``ccmac demo``: a vertical federated problem, solved and told."""
+"""``ccmac demo``: a vertical federated problem, solved and explained."""
 
 from __future__ import annotations
 

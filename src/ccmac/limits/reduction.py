@@ -8,7 +8,7 @@ agent that takes part in the row: of the agent itself for rows of C_i, of one th
 the row for coupled rows. Rows D_i z <= e_i join the coupled rows, where x and z meet, with a slack
 of agent i. Bounds and the signs of slacks go into the objective
 (:class:`ccmac.objectives.Limited`). The solutions are the same, the user's multipliers are those
-of the same rows, and a slack is never shown. Cost: one reduction that rides.
+of the same rows, and a slack is never shown. Cost: one piggybacked reduction.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ filter of degree k reaches on any interval. In the pipelined form (Ghysels and V
 Computing 40, 2014) the three scalars of a step are inner products of vectors that exist before the
 next product with G, so they travel in its messages:
 
-    w = G v;  repeat  n = G w  with  gamma = <v, w>,  delta = <w, w>,  ||v||^2  riding
+    w = G v;  repeat  n = G w  with  gamma = <v, w>,  delta = <w, w>,  ||v||^2  piggybacked
               beta = gamma/gamma_old,  alpha = gamma/(delta - beta gamma/alpha_old)
               z = n + beta z,  q = w + beta q,  p = v + beta p,  y += alpha p
               v -= alpha q,  w -= alpha z
 
-Cost: steps + 2 products with G, steps + 1 riding reductions.
+Cost: steps + 2 products with G, steps + 1 piggybacked reductions.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def conjugate_residuals(
     highest = 0.0
     steps = 0
     while True:
-        scalars = system.space.ride((v, v), (v, w), (w, w))
+        scalars = system.space.piggyback((v, v), (v, w), (w, w))
         n, price_n = system.residual(w)
         vv, gamma, delta = (float(s) for s in scalars.value)
         # Rounding alone makes the norm grow or the form negative: nothing more is to be had.

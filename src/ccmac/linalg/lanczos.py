@@ -16,7 +16,7 @@ import scipy.linalg
 
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import BREAKDOWN, BREAKDOWN_PARTIAL, KERNEL
-from ccmac.runtime.base import Rider, Runtime
+from ccmac.runtime.base import Piggyback, Runtime
 from ccmac.runtime.space import Space
 
 
@@ -135,12 +135,12 @@ def extreme_ritz(
 
     Orthogonalizes twice against the last ``keep`` vectors (all of them on small problems). Two
     reductions per step. The second pass and the length of a vector u are known before the averaging
-    of ``apply(u)`` and ride on it, because what they change is linear in u and ``apply(u)``.
+    of ``apply(u)`` and travel with it, because what they change is linear in u and ``apply(u)``.
     Nothing can go on without the first pass: its rounds are charged.
     """
 
-    def dots(vectors: list[Array], right: Array) -> Rider:
-        return space.ride(*((vector, right) for vector in vectors))
+    def dots(vectors: list[Array], right: Array) -> Piggyback:
+        return space.piggyback(*((vector, right) for vector in vectors))
 
     def without(vector: Array, weights: Array, others: list[Array]) -> Array:
         for c, other in zip(weights, others, strict=True):

@@ -27,8 +27,8 @@ REACH = 1e6
 unbounded: no minimiser and multipliers that short. It leaves room for the 1e-16 of doubles in
 multipliers of contradictions of PROMISED of the data."""
 PROMISED = 1e-8
-"""Misfits of unit rows beside the data, and slopes beside all slopes, below which no verdict is
-promised: a hundred times what multipliers known to 1e-16 prove with REACH."""
+"""Misfits of unit rows relative to the data, and slopes relative to all slopes, below which no
+verdict is promised: a hundred times what multipliers known to 1e-16 prove with REACH."""
 
 # -- angles --------------------------------------------------------------------------------------
 # Principal angles (rad) below this are exact common directions, where the bases are direct. The

@@ -124,7 +124,7 @@ class Iteration(ABC, Generic[S]):
         """Static cost of one step."""
 
     def proved(self, state: S) -> Proved | None:
-        """What the last step's messages prove of the point that they told of, if anything."""
+        """What the last step's messages prove of their point, if anything."""
         return None
 
     def finished(self, state: S) -> bool:
@@ -143,7 +143,7 @@ class Iteration(ABC, Generic[S]):
 # -- preparation -----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Request:
-    """What one solve asks for, beside the problem and the method.
+    """What one solve asks for, apart from the problem and the method.
 
     ``x0``/``z0`` is the start in user variables (flat x, one z for all agents). ``reference`` says
     that an observer's error ends the run, so that nothing has to be proved; ``target`` is then the

@@ -15,7 +15,7 @@ both inner products are known from vectors that exist before the averaging, so t
 
 so that u_i stays the exact local minimiser at the current prices. The first iteration computes u at
 the starting prices and its residual. Needs quadratic, strongly convex objectives whose Hessians may
-be factorized. Cost: 1 argmin (a local solve), 2 A, 2 B, one averaging, one riding reduction.
+be factorized. Cost: 1 argmin (a local solve), 2 A, 2 B, one averaging, one piggybacked reduction.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class DualConjugateGradients(Iteration[CgState]):
             h = self.space.joined(*self.coupling.adjoint(r_l))
         self.space.z(h)[...] += self.omega * r_n
         t = self.local.apply(h)
-        products = self.runtime.ride(self._products(r_l, r_n, h, t))
+        products = self.runtime.piggyback(self._products(r_l, r_n, h, t))
         q_l, q_n = self._image(t)
         g, d = (float(v) for v in products.value)
         least = min(state.least, g)

@@ -14,7 +14,7 @@ the steps of Algorithm cvx-stage (without its augmentation, unless asked) until
     ||grad phi_nu(g) + p|| <= 0.8 nu ||g - c||   and   ||violation|| <= 0.8 (nu/L)^{1/2} ||g - c||;
 
 then the point is repaired, the dual is corrected by affine calls, the gap is bounded, the centre
-moves there, and nu shrinks by 4 when the bound did not halve. The norms ride on the messages of
+moves there, and nu shrinks by 4 when the bound did not halve. The norms travel in the messages of
 the next step, so that a stage ends one step after its test.
 """
 
@@ -128,7 +128,7 @@ def stage_step(
 class PracticalState(State):
     """w, x, the dual p, centres of both, and the last bound with a few values before it.
 
-    ``told`` are the agents' shares of what the test of a stage needs, for the next message.
+    ``outgoing`` are the agents' shares of what the test of a stage needs, for the next message.
 
     ``stages`` says that the opening is over, ``fresh`` that the bound is of this iterate.
     """
@@ -139,7 +139,7 @@ class PracticalState(State):
     centre: Array = vector()
     p_centre: Array = vector()
     history: Array = known()
-    told: Array = rows()
+    outgoing: Array = rows()
     nu: float = 0.0
     weight: float = 0.0
     stages: bool = False
@@ -229,12 +229,12 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         tau = min(1.0, 0.5 * math.sqrt(high * nu / (low * smooth)))
         eta = 1.0 / (4.0 * tau * smooth)
         steps = StageSteps(nu, tau, eta, 1.0 / (eta * high), weight)
-        told = space.runtime.ride(state.told)
+        received = space.runtime.piggyback(state.outgoing)
         moved = stage_step(self.objective, correct, steps, state.x, state.w, state.p, centre)
-        away, steep, off = lengths(told)  # of the step before
+        away, steep, off = lengths(received)  # of the step before
         asked = (moved.g - centre, moved.slope + moved.p, moved.violation)
         squares = np.hstack([space.partial_dots(v, v) for v in asked])
-        state = replace(state, x=moved.x, w=moved.f, p=moved.p, told=squares)
+        state = replace(state, x=moved.x, w=moved.f, p=moved.p, outgoing=squares)
         over = steep <= TEST * nu * away and off <= TEST * math.sqrt(nu / L) * away
         return self._ended(state, moved.g) if over and state.inner >= LEAST_STEPS else state
 
@@ -246,7 +246,7 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         epsilon = goal.epsilon(before.value)
         target = max(epsilon, 0.05 * before.bound(before.required(goal)))
         way = certifier.way(g)
-        travelled = self.space.ride((way, way))
+        travelled = self.space.piggyback((way, way))
 
         def radius() -> float:
             return max(before.required(goal), lengths(travelled)[0])

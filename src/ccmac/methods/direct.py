@@ -7,7 +7,7 @@ leaves of all equations, in extended precision: that is both the proof of the po
 point itself is kept in two halves, so that what is proved is not its rounding to doubles.
 Needs quadratic objectives and equations that all may know; directions of ker C_i without curvature
 become unknowns of the summed system (:mod:`ccmac.methods.system`).
-Cost: in the setup k(k + 3)/2 floats beside the equations, k = q + m (and an averaging of
+Cost: in the setup k(k + 3)/2 floats next to the equations, k = q + m (and an averaging of
 (q + rank)(q + rank + 1)/2 floats where these are nearly dependent); a step 1 argmin, 1 gradient and
 one averaging of 4 m + 3 q + 10 floats.
 """
@@ -22,7 +22,7 @@ import numpy as np
 from ccmac.certificates.bound import Proved
 from ccmac.certificates.duality import Duality, DualityJudge, Prices
 from ccmac.certificates.gap import Goal
-from ccmac.certificates.proof import Pieces, Proof, ProofJudge, Told
+from ccmac.certificates.proof import Contribution, Pieces, Proof, ProofJudge
 from ccmac.certificates.stopping import Stop, Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
@@ -31,7 +31,7 @@ from ccmac.linalg.extended import Long, halves, product, summed
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, vector
 from ccmac.methods.options import option
 from ccmac.methods.system import affordable, definite, flat
-from ccmac.runtime.notes import heard_by_all, heard_cost
+from ccmac.runtime.notes import gathered_rows, gathered_rows_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -94,20 +94,20 @@ class Direct(Iteration[DirectState]):
         z, coupled, shared = self.proof.alike(point.z, point.coupled, point.shared)
         point = _Point(point.x, z, coupled, shared)
         self.work.ledger.charge(argmins=1)
-        told = self.proof.tell(point.x, point.z, point.coupled)
-        lacking = [self._lacking(k, share, point) for k, share in enumerate(told)]
+        contributions = self.proof.contributions(point.x, point.z, point.coupled)
+        lacking = [self._lacking(k, share, point) for k, share in enumerate(contributions)]
         mine = np.stack(
             [
                 np.concatenate([share.row, self._seen(k, share, point, y), A @ (model.N @ y)])
                 for k, (share, model, y, A) in enumerate(
-                    zip(told, self.agents, lacking, self.reduced.A, strict=True)
+                    zip(contributions, self.agents, lacking, self.reduced.A, strict=True)
                 )
             ]
         )
-        table = heard_by_all(self.runtime, mine)
+        table = gathered_rows(self.runtime, mine)
         shares = table[:, : self.proof.row]
         more = np.add.reduce(table[:, self.proof.row :])
-        self.found = self.proof.concluded(told, shares, point.x, point.z, point.coupled)
+        self.found = self.proof.concluded(contributions, shares, point.x, point.z, point.coupled)
         return self._written(self._refined(point, shares, more, lacking), state.count + 1)
 
     def _solved(self) -> _Point:
@@ -142,21 +142,25 @@ class Direct(Iteration[DirectState]):
         m = self.problem.m
         return self.reduced.unit * whole[:m], whole[m:]
 
-    def _lacking(self, k: int, told: Told | None, point: _Point) -> Array:
+    def _lacking(self, k: int, contribution: Contribution | None, point: _Point) -> Array:
         """y_i by which an agent's own minimum at (z, prices) is missed."""
         share = self.proof.agents[k]
         model = self.agents[k]
-        gradient = share.gradient(point.x[k], point.z)[0] if told is None else told.gradient
+        gradient = (
+            share.gradient(point.x[k], point.z)[0]
+            if contribution is None
+            else contribution.gradient
+        )
         left = gradient[: share.d] + product(share.A.T, point.coupled)
         return -model.solve(product(model.N.T, left).astype(np.float64))
 
-    def _seen(self, k: int, told: Told, point: _Point, y: Array) -> Array:
+    def _seen(self, k: int, contribution: Contribution, point: _Point, y: Array) -> Array:
         """What the unknowns of all see of an agent: of its miss y, and its slope where flat."""
         share = self.proof.agents[k]
         model = self.agents[k]
         seen = model.side.T[: self.whitened.q] @ y
         if model.flat.count:
-            slope = told.gradient[: share.d] + product(share.A.T, point.coupled)
+            slope = contribution.gradient[: share.d] + product(share.A.T, point.coupled)
             seen += product(model.along.T, slope).astype(np.float64)
         return np.asarray(seen)
 
@@ -256,7 +260,9 @@ class Direct(Iteration[DirectState]):
     def cost(self) -> Cost:
         """1 argmin, a share of a proof and one averaging."""
         width = self.proof.row + self.whitened.q + self.problem.m
-        return Cost(argmins=1) + self.proof.tell_cost + heard_cost(self.runtime, width)
+        return (
+            Cost(argmins=1) + self.proof.contribution_cost + gathered_rows_cost(self.runtime, width)
+        )
 
 
 def _flat(pieces: Pieces) -> Long:

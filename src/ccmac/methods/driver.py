@@ -19,7 +19,7 @@ from ccmac.errors import GradientError, OutOfTime
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 from ccmac.runtime.notes import never
 from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.trace import Trace
@@ -163,7 +163,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
             if settings.callback is not None and settings.callback(count, state.copied()) is True:
                 status = "interrupted"
                 break
-            # All must leave together: what others want was heard with the last averaging.
+            # All must leave together: what others want arrived with the last averaging.
             if interrupted.is_set() if runtime.alone else runtime.notes.stop:
                 status = "interrupted"
                 break
@@ -213,7 +213,7 @@ class _Health:
         self.iteration = iteration
         self.timed = timed
         self.reference = math.inf
-        self._asked: tuple[int, Rider] | None = None
+        self._asked: tuple[int, Piggyback] | None = None
         self._turn = HEALTH_EVERY
         runtime = iteration.space.runtime
         step = iteration.cost
@@ -240,7 +240,7 @@ class _Health:
         space = self.iteration.space
         with space.runtime.ledger.phase("monitor"), np.errstate(all="ignore"):
             squares = piece_sums(x**2, space.d) + row_dots(z, z)
-            self._asked = count, space.runtime.ride(squares[:, None])
+            self._asked = count, space.runtime.piggyback(squares[:, None])
 
     def _due(self, count: int) -> bool:
         if count in (1, HEALTH_EVERY):
@@ -250,7 +250,7 @@ class _Health:
             return not rest and turns.bit_count() == 1
         return count % self._turn == 0
 
-    def _judge(self, count: int, squares: Rider) -> bool:
+    def _judge(self, count: int, squares: Piggyback) -> bool:
         size = float(squares.value[0])
         if not math.isfinite(size):
             return True
@@ -267,7 +267,7 @@ class _Health:
 def _interruptible() -> Iterator[threading.Event]:
     """Ctrl-C asks the loop to stop after the current step; a second one stops at once.
 
-    So does SIGTERM where its handler can be told (``note``), as that of the command line.
+    So does SIGTERM where its handler can be informed (``note``), as that of the command line.
     """
     flag = threading.Event()
     if threading.current_thread() is not threading.main_thread():

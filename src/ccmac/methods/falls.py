@@ -32,7 +32,7 @@ def falling(work: Workspace, request: Request) -> Recession | None:
     """A recession direction that proves that F has no least value; None where none is found."""
     if "quadratic" not in work.capabilities or (reduced := work.gather_constraints()) is None:
         return None
-    sloping = work.runtime.ride(np.array([[float(slopes)] for slopes in _own_slopes(work)]))
+    sloping = work.runtime.piggyback(np.array([[float(slopes)] for slopes in _own_slopes(work)]))
     if not sloping.value.any():
         return None
     if not affordable(work, reduced):

@@ -28,7 +28,7 @@ from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.results import Result
 from ccmac.runtime import Runtime
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
@@ -234,8 +234,8 @@ def _refute(work: Workspace) -> None:
         return
     members = [agent.objective for agent in work.problem.agents.values()]
     found = [f.refuted() if isinstance(f, Custom) else "" for f in members]
-    told = work.runtime.total(np.array([[float(bool(text))] for text in found]))
-    if told[0]:
+    received = work.runtime.total(np.array([[float(bool(text))] for text in found]))
+    if received[0]:
         texts = [
             f"agent {i}, objective: {text}"
             for i, text in zip(work.problem.agents, found, strict=True)
@@ -261,7 +261,7 @@ def _certificate(prepared: Prepared, outcome: Outcome) -> Proved | None:
     return Certifier(judge).look(iteration.embedded(state, judge), dual).bound
 
 
-def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Rider:
+def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Piggyback:
     """The objectives at the point returned; they travel with the prices where there are any."""
     rows = []
     start = 0
@@ -269,8 +269,8 @@ def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Rider:
         d = problem.d[i]
         rows.append([agent.objective.value(x[start : start + d], mean[0])])
         start += d
-    # The last message of a run: sums that were said to ride on the next one travel here.
-    return runtime.ride(np.array(rows, dtype=np.float64))
+    # The last message of a run: sums that were to travel in the next one travel here.
+    return runtime.piggyback(np.array(rows, dtype=np.float64))
 
 
 def _source(work: Workspace, prepared: Prepared, check: Check | None, bound: Proved | None) -> str:

@@ -36,7 +36,7 @@ from ccmac.methods.newton.method import USUAL, CrossNewton
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
-from ccmac.runtime.notes import heard_cost
+from ccmac.runtime.notes import gathered_rows_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import OPENING, SPARE, in_averagings, planned_size
 from ccmac.workspace.coupling import BITS
@@ -63,7 +63,9 @@ def _proof(work: Workspace) -> Cost:
     runtime = work.runtime
     if not work.gatherable:
         return Cost()
-    return heard_cost(runtime, 2 * m + 3 * q + NUMBERS) + 2 * runtime.average_cost(2 * (m + q))
+    return gathered_rows_cost(runtime, 2 * m + 3 * q + NUMBERS) + 2 * runtime.average_cost(
+        2 * (m + q)
+    )
 
 
 def _triangle(size: int) -> int:
@@ -128,7 +130,7 @@ def _announced(method: CrossDirect, work: Workspace) -> Alternative | None:
 def _judged(work: Workspace, flat: int) -> Cost:
     """What a point of cross-direct leaves of everything, for all to hear."""
     width = 4 * work.problem.m + 3 * work.problem.q + flat + NUMBERS
-    return heard_cost(work.runtime, width)
+    return gathered_rows_cost(work.runtime, width)
 
 
 def _interior(work: Workspace, q: int, k: int) -> tuple[Cost, Cost]:

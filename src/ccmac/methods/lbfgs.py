@@ -19,7 +19,7 @@ by the last mean against cancellation. So every inner product travels with the v
 A trial is taken when phi falls enough (Armijo); where rounding hides that, when the slope along d
 falls enough. Taken or not, it shows the curvature between two points and joins the history; after
 the second refusal in a row steps are shortened as well. Cost of a trial: 1 argmin, 2 A, 2 B, one
-averaging, one riding reduction.
+averaging, one piggybacked reduction.
 """
 
 from __future__ import annotations
@@ -188,11 +188,11 @@ class DualLbfgs(Iteration[LbfgsState]):
         old_n = state.basis_n[:, GRADIENT]
         new_n = np.stack([d_n, shifted - old_n, shifted], axis=1)
         values = self.local.values(h, u) - self._price_of_right(prices)
-        riding = self.runtime.ride(
+        reduction = self.runtime.piggyback(
             np.hstack([_products(state.basis_n, new_n), values, np.abs(values)])
         )
         mean, mean_z = self.runtime.combine([coupled - self._right, copies])
-        total = riding.value
+        total = reduction.value
         g_l = -n * mean
         new_l = np.stack([d_l, g_l - old_l, g_l], axis=1)
         drift = -self._root * (mean_z - state.mean)

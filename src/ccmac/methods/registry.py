@@ -82,7 +82,7 @@ def parse(method: str | Method, options: Mapping[str, Any] | None = None) -> Met
         method = method()
     if isinstance(method, Method):
         if options:
-            raise InputError(f"{method.name}: give options to the method itself, not beside it")
+            raise InputError(f"{method.name}: give options to the method itself, not next to it")
         return method
     if not isinstance(method, str):
         raise InputError(

@@ -32,7 +32,7 @@ from ccmac.methods.registry import refuse_unless_fit
 from ccmac.methods.start import Limits, names_of, observer_of, positions, probed, reporter
 from ccmac.plans import Alternative, Plan, charged
 from ccmac.results import Result, Solution
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 from ccmac.trace import Trace
 from ccmac.workspace import Workspace
 
@@ -66,15 +66,15 @@ class Run:
         self.begun = 0.0
         self.warnings: list[str] = []
         self.saver: Checkpoints | None = None
-        self.found: Result | None = None  # before it is told in the user's rows
-        self._told: Rider | None = None
+        self.found: Result | None = None  # before it is stated in the user's rows
+        self._probe: Piggyback | None = None
 
     # -- preparation -------------------------------------------------------------------------------
     def prepare(self) -> Prepared:
         """The method chosen, fit for the problem, ready to start; charged to setup."""
         with self.work.ledger.phase("setup"):
             self.method.announce(self.work, self.request)
-            told = probed(self.work, self.request.seed)
+            probe = probed(self.work, self.request.seed)
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
                 auto = self.method
@@ -83,9 +83,9 @@ class Run:
                     self.alternatives = auto.alternatives(self.work, self.request, self.method)
             refuse_unless_fit(self.method, self.work)
             prepared = self._proving(self.method.prepare(self.work, self.request))
-            self._told = told
-            if told.found is not None:
-                self._heed()
+            self._probe = probe
+            if probe.found is not None:
+                self._apply_probe()
             return prepared
 
     def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
@@ -111,13 +111,13 @@ class Run:
         rule = Stop(RealizedJudge(Certifier(judge), self.request.tol))
         return replace(prepared, judge=judge, stopping=rule)
 
-    def _heed(self) -> None:
+    def _apply_probe(self) -> None:
         """The price of the probes, and doubts that other agents have."""
-        told = self._told
-        self._told = None
-        if told is None:
+        probe = self._probe
+        self._probe = None
+        if probe is None:
             return
-        everybody = told.value
+        everybody = probe.value
         with self.work.ledger.phase("setup"):
             self.work.ledger.charge(gradients=int(everybody[:, 0].max()))
         self.work.declared = bool(everybody[:, 0].any())
@@ -221,7 +221,7 @@ class Run:
         if stalled and self._unproved(prepared, outcome):
             ended = [*stalled, (prepared, outcome, plan)]
             prepared, outcome, plan = min(ended, key=lambda end: end[1].proved)
-        self._heed()
+        self._apply_probe()
         notes = [*outcome.notes, *([] if saver is None else saver.notes)]
         warnings = [*work.doubts, *self.warnings, *notes]
         return finish(work, prepared, outcome, plan, trace, warnings, self.request.seed)

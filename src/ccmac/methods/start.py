@@ -24,7 +24,7 @@ from ccmac.methods.driver import Observer, Report
 from ccmac.objectives.checks import check_problem
 from ccmac.objectives.custom import Custom
 from ccmac.results import Names, Solution
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 from ccmac.workspace import Workspace
 
 DRIVEN = 0.9  # share of a time limit that the iteration has, where contradictions are asked for
@@ -122,7 +122,7 @@ def observer_of(
     )
 
 
-def probed(work: Workspace, seed: int) -> Rider:
+def probed(work: Workspace, seed: int) -> Piggyback:
     """Try the declared constants of users' own objectives; warns where they do not hold.
 
     All agents hear of it with the next message: (gradients spent, whether in doubt), a row each.
@@ -132,11 +132,13 @@ def probed(work: Workspace, seed: int) -> Rider:
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             spent = check_problem(work.problem, seed)
-        for told in seen:
-            warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
-            work.doubts.append(str(told.message))
+        for warning in seen:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+            work.doubts.append(str(warning.message))
     rows = np.tile([float(spent), float(bool(work.doubts))], (len(work.problem.agents), 1))
-    return work.runtime.ride(rows, whole=True)
+    return work.runtime.piggyback(rows, whole=True)
 
 
 @contextmanager

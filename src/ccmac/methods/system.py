@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from ccmac.certificates.inside import Inside, inside, told
+from ccmac.certificates.inside import Inside, inside, local_numbers
 from ccmac.certificates.proof import Proof
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
@@ -39,9 +39,9 @@ from ccmac.workspace.summed import LocalModel
 
 UNKNOWNS = 700  # of a system with flat directions: a message of 2 MB, one dense decomposition
 SQUARED = 1e-5  # share of an error that a refinement may leave where rows are whitened in the sum
-HINT = 0.05  # curvature beside the cut of ranks that rounding does not leave
-HAZE = 1e-5  # rounding of the sum, beside its size, that hides curvature
-SLIGHT = 1e-13  # slope beside all slopes that is rounding wherever directions are exact
+HINT = 0.05  # curvature relative to the cut of ranks that rounding does not leave
+HAZE = 1e-5  # rounding of the sum, relative to its size, that hides curvature
+SLIGHT = 1e-13  # slope relative to all slopes that is rounding wherever directions are exact
 LITTLE = (
     "the objective bends so little along some direction that rounding hides whether it does: "
     "nothing is proved of how far its least value lies below; add curvature or equations"
@@ -192,9 +192,9 @@ def flat(work: Workspace, reduced: Reduced, proof: Proof) -> System:
         H = dense(H)
         own = work.announce_flats().own[k]
         agents.append(LocalModel(H, np.asarray(g), reduced.kernels[k], whitened.A[k], own))
-        facts.append(told(agents[-1], H, problem.d[i]))
+        facts.append(local_numbers(agents[-1], H, problem.d[i]))
     runtime.ledger.charge(argmins=1, A=problem.m if "A" in problem.present else 0)
-    known = runtime.ride(np.array(facts), whole=True)
+    known = runtime.piggyback(np.array(facts), whole=True)
     rows = np.stack([np.append(model.triangle(), model.residual(*zero)) for model in agents])
     total = runtime.average(rows)[0] * problem.n if rows.size else rows[0]
     triangle, right = np.split(total, [len(total) - whitened.size])

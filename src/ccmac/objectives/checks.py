@@ -140,9 +140,9 @@ def lipschitz_probe(
 ) -> Probe:
     """Compare ||g(a) - g(b)|| with L ||a - b||, and <g(a) - g(b), a - b> with mu ||a - b||^2.
 
-    Besides random pairs, power iterations on differences of the gradient turn a - b towards the
+    Next to random pairs, power iterations on differences of the gradient turn a - b towards the
     directions of largest and smallest curvature. A rate beyond the declared constants is certain
-    proof against them (the converse is not) and is told by an ``AssumptionWarning``. Cost:
+    proof against them (the converse is not) and leads to an ``AssumptionWarning``. Cost:
     probes * (2 + 2 powers) gradients.
     """
     declared = objective.curvature(d, q)

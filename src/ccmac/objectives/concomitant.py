@@ -7,7 +7,7 @@ max w / least and mu = 0. Along (dv, db, dsigma) the second derivative is
 
     sum_j (w_j / sigma) (dv_j + db - (r_j / sigma) dsigma)^2     over |r_j| <= epsilon sigma,
 
-so that h'' is what is left of dv beside the columns 1 and r/sigma in these weights (1 alone where
+so that h'' is what is left of dv next to the columns 1 and r/sigma in these weights (1 alone where
 sigma = least). Whoever knows the scores fits b and sigma alone, without a message.
 
 For one sigma the best b is where a sum of ramps crosses zero; in sigma the value then has the
@@ -29,7 +29,7 @@ from ccmac.objectives.piecewise import crossing
 
 STEPS = 200
 RESOLVED = 1e-15
-DEPENDENT = 1e-14  # share of r/sigma beside 1 that is rounding
+DEPENDENT = 1e-14  # share of r/sigma next to 1 that is rounding
 
 
 class ConcomitantHuber(Function):

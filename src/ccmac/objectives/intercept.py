@@ -150,7 +150,7 @@ class Intercept(Function):
             inner, cross, own = self.loss.gram(u, E), *self.loss.offset_curvature(u, E)
             values, basis = np.linalg.eigh(own)
             weights = np.broadcast_to(self.loss.weight, self.loss.y.shape)
-            seen = values > BENT * float(weights.sum())  # beside what cross is summed from
+            seen = values > BENT * float(weights.sum())  # relative to what cross is summed from
             follows = (cross @ basis[:, seen]) / np.sqrt(values[seen])
             return np.asarray(inner - follows @ follows.T)
         bend = rise(self.loss.gradient_at, u)
@@ -160,5 +160,5 @@ class Intercept(Function):
         return np.asarray(inner - np.outer(mixed, mixed) / total if total > 0 else inner)
 
     def lipschitz_at(self, size: int) -> float:
-        """That of the loss; none is told where no gradient is."""
+        """That of the loss; none where there is no gradient."""
         return self.loss.lipschitz_at(size) if "gradient" in self.capabilities else math.inf

@@ -21,7 +21,7 @@ from ccmac.inputs import Array, is_sparse
 from ccmac.objectives.piecewise import crossing
 
 TINY = 1e-300
-KINK = 1e-9  # nearer than this to a kink, beside its place, a slope is taken from the middle
+KINK = 1e-9  # nearer than this to a kink, relative to its place, a slope is taken from the middle
 
 
 @dataclass(frozen=True)

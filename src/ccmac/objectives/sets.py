@@ -91,7 +91,7 @@ def _root(excess: Callable[[float], float], now: float, unit: float) -> float:
                 scipy.optimize.brentq(excess, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=500)
             )
         reach *= 2.0
-    raise InputError("Sum: a linear row and the bounds beside it have no common point")
+    raise InputError("Sum: a linear row and the bounds given with it have no common point")
 
 
 class Halfspace(OneRow):

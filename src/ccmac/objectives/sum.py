@@ -162,7 +162,7 @@ class Sum(Function):
         return sum((p for p in known if p is not None), Pieces())
 
     def _core(self, v: Array, step: Step) -> Array:
-        """The prox of what is left besides the pieces."""
+        """The prox of what is left apart from the pieces."""
         cores = [part for part in self._others if part.pieces() is None]
         if len(cores) < 2:
             return cores[0].prox_at(v, step) if cores else v

@@ -47,7 +47,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked beside the grid; powers in per unit.
+    """What is asked in addition to the grid; powers in per unit.
 
     ``load`` has a factor of the demand for every hour. ``before`` are the outputs in the hour
     before the first, from which ramps count.

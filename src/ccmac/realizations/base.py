@@ -85,8 +85,8 @@ class AffineSystem(ABC):
 
     @property
     def turn(self) -> float:
-        """How many eps of ||w|| rounding may leave in G w - g beside that of the coupled rows and
-        the C_i: the norm of the other channels, or their condition where they are normalized.
+        """How many eps of ||w|| rounding may leave in G w - g relative to that of the coupled rows
+        and the C_i: the norm of the other channels, or their condition where they are normalized.
         """
         return self.interval.high
 

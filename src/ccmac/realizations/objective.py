@@ -85,7 +85,7 @@ class ExecutionObjective:
         return out
 
     def _add(self, w: Array, out: Array) -> None:
-        """The gradient of what Phi has beside F, added to ``out``."""
+        """The gradient of what Phi has in addition to F, added to ``out``."""
         if self.augment:
             z = self.space.z(w)
             self.space.z(out)[...] += self.augment * (z - self.space.runtime.average(z))

@@ -51,7 +51,7 @@ class Averaging(ABC):
 
     @property
     def grain(self) -> float:
-        """What may be lost of an entry of a sum, beside its own rounding."""
+        """What may be lost of an entry of a sum, in addition to its own rounding."""
         return 0.0
 
     def grain_of(self, widths: tuple[int, ...], part: int) -> float:

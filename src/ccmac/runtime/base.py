@@ -19,9 +19,9 @@ from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, by_name, messages_sent
 from ccmac.runtime.masked import Masked, Words
-from ccmac.runtime.notes import NOTE, Notes, Rider, never
+from ccmac.runtime.notes import NOTE, Notes, Piggyback, never
 
-__all__ = ["FLOAT_BYTES", "Rider", "Runtime"]
+__all__ = ["FLOAT_BYTES", "Piggyback", "Runtime"]
 
 OVERDUE = 1.0  # seconds after the time limit at which a step is given up
 
@@ -44,7 +44,7 @@ class Runtime(ABC):
         self.ledger = ledger or Ledger()
         self.averaging = by_name(network, averaging) if isinstance(averaging, str) else averaging
         self._sent: dict[int, tuple[sp.csr_array, Cost]] = {}
-        self._waiting: list[Rider] = []
+        self._waiting: list[Piggyback] = []
         self.notes = Notes(network.n)
 
     # -- who ------------------------------------------------------------------------------
@@ -131,57 +131,59 @@ class Runtime(ABC):
         An observer's messages carry nothing else.
         """
         width = sum(part.shape[1] for part in parts)
-        riders = [] if self.ledger.muted and parts else self._waiting
-        if width == 0 and not (riders and not parts):
+        piggybacked = [] if self.ledger.muted and parts else self._waiting
+        if width == 0 and not (piggybacked and not parts):
             return [np.zeros((1, 0)) for _ in parts]
-        if riders:
+        if piggybacked:
             self._waiting = []
-        scheme = self._carrier(width, riders)
-        self._charge(scheme, width, riders)
-        summed = [rider for rider in riders if not rider.whole]
-        seen = [rider for rider in riders if rider.whole]
+        scheme = self._carrier(width, piggybacked)
+        self._charge(scheme, width, piggybacked)
+        summed = [reduction for reduction in piggybacked if not reduction.whole]
+        seen = [reduction for reduction in piggybacked if reduction.whole]
         totals, tables = self._pooled(
-            scheme, [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen]
+            scheme,
+            [*parts, *(reduction.rows for reduction in summed)],
+            [reduction.rows for reduction in seen],
         )
         widths = tuple(total.shape[1] for total in totals)
-        for k, rider in enumerate(summed, start=len(parts)):
-            rider.found = totals[k][0]
-            rider.grain = scheme.grain_of(widths, k)
-        for rider, table in zip(seen, tables, strict=True):
-            rider.found = table
+        for k, reduction in enumerate(summed, start=len(parts)):
+            reduction.found = totals[k][0]
+            reduction.grain = scheme.grain_of(widths, k)
+        for reduction, table in zip(seen, tables, strict=True):
+            reduction.found = table
         if self.notes.late and self.ledger.current == "setup":
             raise OutOfTime("the time limit passed during the setup")
         self.mind_the_time()
         return totals[: len(parts)]
 
-    def _carrier(self, width: int, riders: Sequence[Rider] = ()) -> Averaging:
+    def _carrier(self, width: int, piggybacked: Sequence[Piggyback] = ()) -> Averaging:
         """The scheme of a message: by the floats asked for, or those of sums that travel alone."""
-        alone = sum(rider.width for rider in riders if not rider.whole)
+        alone = sum(reduction.width for reduction in piggybacked if not reduction.whole)
         return self.averaging.taking(width or alone)
 
-    def _charge(self, scheme: Averaging, width: int, riders: Sequence[Rider]) -> None:
-        """The message in the present phase; what riders add to it in theirs, if not before."""
-        shown = not width and all(r.whole for r in riders if not r.paid)
-        riders = [rider for rider in riders if not rider.paid]
+    def _charge(self, scheme: Averaging, width: int, piggybacked: Sequence[Piggyback]) -> None:
+        """The message in the present phase; what reductions add to it in theirs, if not before."""
+        shown = not width and all(r.whole for r in piggybacked if not r.paid)
+        piggybacked = [reduction for reduction in piggybacked if not reduction.paid]
         here = self.ledger.current
-        rooms = [_room(scheme, r.width, r.whole, self.n) for r in riders]
-        mine = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
+        rooms = [_room(scheme, r.width, r.whole, self.n) for r in piggybacked]
+        mine = [room for r, room in zip(piggybacked, rooms, strict=True) if r.phase == here]
         row = width * scheme.words_each + (0 if shown else scheme.extra)
         self.ledger.charge_cost(self._row_cost(scheme, row, mine))
         longest = self._row_cost(scheme, row, rooms)["longest_message"]
-        for rider, room in zip(riders, rooms, strict=True):
-            if rider.phase != here:
-                with self.ledger.phase(rider.phase):
+        for reduction, room in zip(piggybacked, rooms, strict=True):
+            if reduction.phase != here:
+                with self.ledger.phase(reduction.phase):
                     more = Cost(reductions=1, longest_message=longest)
                     self.ledger.charge_cost(_size(scheme, room) + more)
 
-    def average_cost(self, width: int, *riders: int, shown: Sequence[int] = ()) -> Cost:
-        """Of averaging rows of ``width`` floats, with riders that are summed and others that are
-        ``shown`` to all; nothing where nothing travels.
+    def average_cost(self, width: int, *piggybacked: int, shown: Sequence[int] = ()) -> Cost:
+        """Of averaging rows of ``width`` floats, with piggybacked reductions that are summed and
+        others that are ``shown`` to all; nothing where nothing travels.
         """
-        scheme = self.averaging.taking(width or sum(riders))
-        row = width * scheme.words_each + (scheme.extra if width or riders else 0)
-        rooms = [_room(scheme, rider, False, self.n) for rider in riders]
+        scheme = self.averaging.taking(width or sum(piggybacked))
+        row = width * scheme.words_each + (scheme.extra if width or piggybacked else 0)
+        rooms = [_room(scheme, reduction, False, self.n) for reduction in piggybacked]
         rooms += [_room(scheme, table, True, self.n) for table in shown]
         return self._row_cost(scheme, row, rooms)
 
@@ -206,24 +208,24 @@ class Runtime(ABC):
         """Static cost of :meth:`gather`."""
         return self.average_cost(0, shown=[width])
 
-    def with_riders(self, cost: Cost, *riders: int, width: int = 0) -> Cost:
+    def with_piggybacked(self, cost: Cost, *piggybacked: int, width: int = 0) -> Cost:
         """The cost of a step whose longest averaging, of ``width`` floats, carries these too."""
         if not cost["averagings"]:
-            return cost + self.average_cost(0, *riders)
-        return cost + self._added(cost, self.averaging.taking(width), riders, [])
+            return cost + self.average_cost(0, *piggybacked)
+        return cost + self._added(cost, self.averaging.taking(width), piggybacked, [])
 
     def waiting_cost(self, step: Cost, width: int = 0) -> Cost:
-        """What the riders that wait will add to the next message, that of ``step``."""
+        """What the reductions that wait will add to the next message, that of ``step``."""
         if self.n == 1 or not self._waiting:
             return Cost()
-        summed = [rider.width for rider in self._waiting if not rider.whole]
-        shown = [rider.width for rider in self._waiting if rider.whole]
+        summed = [reduction.width for reduction in self._waiting if not reduction.whole]
+        shown = [reduction.width for reduction in self._waiting if reduction.whole]
         return self._added(step, self.averaging.taking(width), summed, shown)
 
     def _added(
-        self, step: Cost, scheme: Averaging, riders: Sequence[int], shown: Sequence[int]
+        self, step: Cost, scheme: Averaging, piggybacked: Sequence[int], shown: Sequence[int]
     ) -> Cost:
-        rooms = [_room(scheme, rider, False, self.n) for rider in riders]
+        rooms = [_room(scheme, reduction, False, self.n) for reduction in piggybacked]
         rooms += [_room(scheme, table, True, self.n) for table in shown]
         longest = step["longest_message"] + sum(rooms) * scheme.longest
         return _size(scheme, sum(rooms)) + Cost(reductions=len(rooms), longest_message=longest)
@@ -231,33 +233,34 @@ class Runtime(ABC):
     def unseen(self, width: int = 1) -> float:
         """At most this is missing in the square of a norm of sums, or in a sum of squares.
 
-        Beside the rounding of floats: ``width`` entries are sums, each wrong by the scheme's grain.
+        In addition to the rounding of floats: ``width`` entries are sums, each wrong by the
+        scheme's grain.
         """
         grain = self.averaging.grain
         return max(grain, width * grain * grain)
 
-    def ride(self, rows: Array, *, whole: bool = False) -> Rider:
+    def piggyback(self, rows: Array, *, whole: bool = False) -> Piggyback:
         """Per-agent numbers, to be summed (``whole``: known row by row) with the next averaging.
 
-        One reduction. ``rider.value`` has the result once that averaging has happened.
+        One reduction. ``reduction.value`` has the result once that averaging has happened.
         """
-        rider = Rider(self, rows, whole)
+        reduction = Piggyback(self, rows, whole)
         if self.ledger.muted or self.n == 1:
-            scheme = self._carrier(0, [rider])
+            scheme = self._carrier(0, [reduction])
             totals, tables = self._pooled(scheme, [] if whole else [rows], [rows] if whole else [])
-            rider.found = tables[0] if whole else totals[0][0]
-            rider.grain = 0.0 if whole else scheme.grain_of((rows.shape[1],), 0)
+            reduction.found = tables[0] if whole else totals[0][0]
+            reduction.grain = 0.0 if whole else scheme.grain_of((rows.shape[1],), 0)
         else:
-            self._waiting.append(rider)
-        return rider
+            self._waiting.append(reduction)
+        return reduction
 
     def total(self, values: Array) -> Array:
         """Sum over all agents of per-agent numbers (rows of ``values``), at once: one averaging."""
-        return self.ride(values).value
+        return self.piggyback(values).value
 
     def gather(self, values: Array) -> Array:
         """All agents' rows of per-agent numbers, known to everybody at once: one averaging."""
-        return self.ride(values, whole=True).value
+        return self.piggyback(values, whole=True).value
 
     def _gather(self, values: Array) -> Array:
         """The same where it is no part of a solve (files, settings): not charged."""
@@ -270,18 +273,18 @@ class Runtime(ABC):
         return len(self.owned) == self.n
 
     def common(self, values: Array) -> Array:
-        """Numbers that everybody computes from what all know; a digest rides on the messages."""
+        """Numbers that everybody computes from what all know; a digest travels in the messages."""
         return values
 
     def summed(self, width: int) -> None:
         """Charge and end an averaging of ``width`` floats whose sums were taken by the caller."""
-        riders = [] if self.ledger.muted else self._waiting
-        if riders:
+        piggybacked = [] if self.ledger.muted else self._waiting
+        if piggybacked:
             self._waiting = []
-        self._charge(self._carrier(width, riders), width, riders)
-        for rider in riders:
+        self._charge(self._carrier(width, piggybacked), width, piggybacked)
+        for reduction in piggybacked:
             with self.ledger.observing():
-                rider.found = self.ride(rider.rows, whole=rider.whole).value
+                reduction.found = self.piggyback(reduction.rows, whole=reduction.whole).value
         self.mind_the_time()
 
     def average_in_pieces(self, pieces: Iterable[Iterable[Array]], width: int) -> Array:
@@ -315,7 +318,7 @@ class Runtime(ABC):
 
 
 def _room(scheme: Averaging, width: int, whole: bool, n: int) -> int:
-    """Words that a rider takes in a row: where rows are summed, a slot for every agent."""
+    """Words of a piggybacked reduction in a row: where rows are summed, a slot for every agent."""
     if whole:
         return width * (1 if scheme.rows_known else n)
     return width * scheme.words_each

@@ -2,8 +2,8 @@
 
 Built on a :class:`~ccmac.runtime.transport.Transport` alone. A neighbor round is one exchange; an
 averaging is the rounds of its scheme: rows relayed into a table that everybody sums in agent order,
-or sums that climb a tree. Sums of scalars ride in the same rows. Results are bit-identical to those
-of one process on any number of processes.
+or sums that climb a tree. Sums of scalars travel in the same rows. Results are bit-identical to
+those of one process on any number of processes.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Distributed(Runtime):
         return table
 
     def common(self, values: Array) -> Array:
-        """Numbers that everybody computes from what all know; a digest rides on the messages.
+        """Numbers that everybody computes from what all know; a digest travels in the messages.
 
         Where processes round differently, those of agent 0: one averaging, at once, since they are
         needed here.

@@ -58,5 +58,5 @@ def followed(runtime: Runtime, mine: Array) -> Array:
     rows = np.zeros((len(runtime.owned), mine.size))
     if runtime.owned.start == 0:
         rows[0] = mine.ravel()
-    found = runtime.ride(rows, whole=whole).value
+    found = runtime.piggyback(rows, whole=whole).value
     return np.reshape(found[0] if whole else found, mine.shape)

@@ -41,7 +41,7 @@ PAUSES = (0.05, 1.0)  # seconds between two attempts to dial: the first, the lon
 VIOLATIONS = 10  # of the protocol by one neighbor, without a message between them
 FLUSH_SECONDS = 3.0  # for the last words
 LINGER_SECONDS = 2.0  # for whoever is about to come for the first time, after an error
-ADDRESS_SECONDS = 0.25  # until the next address of a name is tried beside one that keeps silent
+ADDRESS_SECONDS = 0.25  # until the next address of a name is tried next to one that keeps silent
 BUFFER = 1 << 22  # bytes that are read ahead
 
 

@@ -90,7 +90,7 @@ class Masked(Relay):
 
     @property
     def grain(self) -> float:
-        """What is lost of a sum beside its own rounding, at most, with any scale so far."""
+        """What is lost of a sum in addition to its own rounding, at most, with any scale so far."""
         most = max((e for scales in self.exponents.values() for e in scales), default=FIRST)
         return self._lost(most)
 

@@ -1,8 +1,8 @@
 """Messages between MPI processes: the only module that imports mpi4py. Only NumPy buffers travel.
 
 Waiting looks at the clock and lets signals in: a job whose link is cut ends after its time limit,
-and Ctrl-C is heard while a message is on its way. MPI's own waiting calls do neither, and they poll
-without a pause; here pauses grow with the wait (docs/decisions.md has the CPU times of both).
+and Ctrl-C is noticed while a message is on its way. MPI's own waiting calls do neither, and they
+poll without a pause; here pauses grow with the wait (docs/decisions.md has the CPU times of both).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What averagings carry besides their rows: piggybacked reductions, and control flags.
+"""What averagings carry apart from their rows: piggybacked reductions, and control flags.
 
 The control flags are one float in which processes say to each other
 
@@ -36,7 +36,7 @@ EXACT_BITS = 53
 DIGEST_BITS = 16
 
 
-class Rider:
+class Piggyback:
     """A piggybacked reduction: numbers of the agents that travel inside the next averaging.
 
     Asked for before there was one, they travel alone and pay its rounds; so do those that
@@ -50,7 +50,7 @@ class Rider:
         self.paid = False  # on the bill of the run that is continued
         self.width = int(np.prod(rows.shape[1:]))
         self.found: Array | None = None
-        self.grain = 0.0  # lost of each sum at most, beside rounding, once it is found
+        self.grain = 0.0  # lost of each sum at most, apart from rounding, once it is found
         self._runtime = runtime
 
     @property
@@ -141,12 +141,12 @@ class Notes:
         self._digest = 0
 
 
-def heard_by_all(runtime: Runtime, rows: Array) -> Array:
+def gathered_rows(runtime: Runtime, rows: Array) -> Array:
     """All agents' rows; where nobody may see them, their sum as one."""
     return runtime.total(rows)[None] if runtime.averaging.hides else runtime.gather(rows)
 
 
-def heard_cost(runtime: Runtime, width: int) -> Cost:
-    """Of :func:`heard_by_all`."""
+def gathered_rows_cost(runtime: Runtime, width: int) -> Cost:
+    """Of :func:`gathered_rows`."""
     hidden = runtime.averaging.hides
     return runtime.total_cost(width) if hidden else runtime.gather_cost(width)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.runtime.base import Rider, Runtime
+from ccmac.runtime.base import Piggyback, Runtime
 
 MANY = 64  # agents from which one pass over all entries is faster than a loop over agents
 SHORT = 2048  # entries of rows many of which are multiplied at once
@@ -114,27 +114,27 @@ class Space:
         sums = piece_sums(self.z(w), [self.q] * self.count) + piece_sums(self.x(w), self.d)
         return sums + piece_sums(self.y(w), [self.lift] * self.count) if self.lift else sums
 
-    def ride(self, *pairs: tuple[Array, Array]) -> Rider:
+    def piggyback(self, *pairs: tuple[Array, Array]) -> Piggyback:
         """<u, v> over all agents for every pair, known with the next averaging: one reduction."""
-        return self.runtime.ride(
+        return self.runtime.piggyback(
             np.concatenate([self.partial_dots(u, v) for u, v in pairs], axis=1)
         )
 
     def dot(self, u: Array, v: Array) -> float:
         """<u, v> over all agents at once: one averaging."""
-        return float(self.ride((u, v)).value[0])
+        return float(self.piggyback((u, v)).value[0])
 
     def norms(self, *vectors: Array) -> list[float]:
         """||u|| over all agents for every vector, at once: one averaging."""
-        return lengths(self.ride(*((u, u) for u in vectors)))
+        return lengths(self.piggyback(*((u, u) for u in vectors)))
 
     def norm(self, u: Array) -> float:
         """||u|| over all agents at once: one averaging."""
         return self.norms(u)[0]
 
 
-def lengths(squares: Rider) -> list[float]:
+def lengths(squares: Piggyback) -> list[float]:
     """The square roots of sums of squares, and of the grain of those that travelled in fixed point:
-    never smaller than the lengths, beside the rounding of doubles.
+    never smaller than the lengths, apart from the rounding of doubles.
     """
     return [float(v) for v in np.sqrt(np.maximum(squares.value, 0.0) + squares.grain)]

@@ -1,7 +1,8 @@
 """All that a distributed runtime asks of a network: messages between neighbors, round by round.
 
-Averaging, sums, riders, audit, ledger and the checks at the start are built on :meth:`exchange`
-once (``runtime/distributed.py``); a transport carries bytes and knows nothing of agents.
+Averaging, sums, piggybacked reductions, audit, ledger and the checks at the start are built on
+:meth:`exchange` once (``runtime/distributed.py``); a transport carries bytes and knows nothing of
+agents.
 """
 
 from __future__ import annotations

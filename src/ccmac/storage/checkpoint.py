@@ -32,7 +32,7 @@ from ccmac.texts import cut
 LOCK = "checkpoint.lock"
 # Also what a killed process leaves of a file that it was writing.
 NAME = re.compile(r"\.?state-(\d{6,15})-(\d{5,9})-(\d{5,9})(\.\w+)?\.npz")
-TOLD = 4  # complete saves that a process names to the others, the newest first
+NAMED = 4  # complete saves that a process names to the others, the newest first
 AnyArray = NDArray[Any]
 
 
@@ -64,8 +64,8 @@ class Store:
         owned = self.runtime.owned
         found = self._saves()
         covered = [number for number, files in found.items() if set(owned) <= _agents(files)]
-        newest = sorted(covered, reverse=True)[:TOLD]
-        row = [max(found, default=-1), *newest, *[-1] * (TOLD - len(newest))]
+        newest = sorted(covered, reverse=True)[:NAMED]
+        row = [max(found, default=-1), *newest, *[-1] * (NAMED - len(newest))]
         known = self.runtime._gather(np.array([row] * len(owned), dtype=float))
         self._next = int(known[:, 0].max()) + 1
         common = set.intersection(*({int(v) for v in row if v >= 0} for row in known[:, 1:]))

@@ -47,9 +47,9 @@ def in_averagings(runtime: Runtime, m: int, size: int) -> list[int]:
 
 
 def block_mean(
-    runtime: Runtime, own: Callable[[Array], Iterable[Array]], W: Array, beside: Array | None = None
+    runtime: Runtime, own: Callable[[Array], Iterable[Array]], W: Array, extra: Array | None = None
 ) -> tuple[Array, Array]:
-    """Means over agents of their images of W (m x r), and of the rows ``beside``: one averaging.
+    """Means over agents of their images of W (m x r), and of the rows ``extra``: one averaging.
 
     ``own`` gives the images of some columns, (m, columns) agent by agent.
     """
@@ -57,8 +57,8 @@ def block_mean(
     piece = max(PIECE, TOGETHER // (m * runtime.n))
     parts = [np.ascontiguousarray(W[:, k : k + piece]) for k in range(0, r, piece)]
     flat = (map(np.ravel, own(part)) for part in parts)
-    first = 0 if beside is None else beside.shape[1]
-    given = [] if beside is None else [beside]
+    first = 0 if extra is None else extra.shape[1]
+    given = [] if extra is None else [extra]
     [mean] = runtime.average_in_pieces(chain(given, flat), first + W.size)
     ends = np.cumsum([part.size for part in parts])[:-1]
     images = [cut.reshape(m, -1) for cut in np.split(mean[first:], ends)]

@@ -128,10 +128,10 @@ def declare(problem: Problem, runtime: Runtime) -> Declared:
     here, and the rows that concern them: one averaging.
     """
     parts = own_parts(problem)
-    form = runtime.ride(form_rows(problem, parts), whole=True)
+    form = runtime.piggyback(form_rows(problem, parts), whole=True)
     multiples = multiples_of(problem.blocks("B"))
     own = own_supports(problem, multiples)
-    rows = runtime.ride(own, whole=True) if own.size else None
+    rows = runtime.piggyback(own, whole=True) if own.size else None
     table = CurvatureTable(problem, runtime, multiples)
     supports = None if rows is None else all_supports(rows.value, problem.m)
     return table, form.value, parts, supports
@@ -151,7 +151,7 @@ def owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool, Decla
         )
     base = 2.0 * problem.limited
     rows = np.array([[base + (k in problem.present) for k in MATRICES]] * len(owned))
-    there = runtime.ride(rows, whole=True)
+    there = runtime.piggyback(rows, whole=True)
     part = problem.restricted(owned) if problem.complete and not runtime.alone else problem
     declared = declare(part, runtime)
     flags = there.value

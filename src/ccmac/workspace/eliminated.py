@@ -31,14 +31,14 @@ from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.symmetric import Solve, factorized
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
-from ccmac.runtime.base import Rider, Runtime
+from ccmac.runtime.base import Piggyback, Runtime
 from ccmac.runtime.space import Space, row_dots
 from ccmac.workspace.blocks import block_mean, in_averagings
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.declared import Own, OwnQuadratic, own_parts
 
-RIDING = 2  # vectors for the sketches of later solves that travel with a direction
+TRAVELLING = 2  # vectors for the sketches of later solves that travel with a direction
 ENOUGH = 4  # that join a sketch at a time
 LOST = 1e-2  # of the share of a sketch, to rounding
 
@@ -172,9 +172,9 @@ class Eliminated:
         coupled, slope, sizes = self.sums(x, self.g_z, self._lengths(), minus=self.b)
         return coupled, slope, float(sizes[0])
 
-    def slope(self) -> Rider:
-        """Sum g_i, and last the sum of ||g_i||: rides on the next message."""
-        return self.runtime.ride(np.hstack([self.g_z, self._lengths()]))
+    def slope(self) -> Piggyback:
+        """Sum g_i, and last the sum of ||g_i||: travels in the next message."""
+        return self.runtime.piggyback(np.hstack([self.g_z, self._lengths()]))
 
     def _lengths(self) -> Array:
         return np.sqrt(row_dots(self.g_z, self.g_z))[:, None]
@@ -210,14 +210,15 @@ class Eliminated:
         return found
 
     def explored(self, p: Array) -> tuple[Array, Array]:
-        """:meth:`apply`; where solves come again, p and a few random vectors that ride with it are
-        kept for their sketches: in the same rounds, 1 + RIDING more argmins and twice as many A.
+        """:meth:`apply`; where solves come again, p and a few random vectors that travel with it
+        are kept for their sketches: in the same rounds, 1 + TRAVELLING more argmins and twice as
+        many A.
         """
         room = self._room - self._held()
         if room <= 0:
             return self.apply(p)
         change = self.inverse(self.A.adjoint_common(p))
-        [(_, seed)], drawn = self._sketches, min(RIDING, room - 1)
+        [(_, seed)], drawn = self._sketches, min(TRAVELLING, room - 1)
         vectors = np.empty((self.m, 1 + drawn))
         size = float(np.linalg.norm(p))
         vectors[:, 0] = p / size

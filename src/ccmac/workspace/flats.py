@@ -69,7 +69,7 @@ class Flats:
             self._own.append(flat_directions(N.T @ H @ N, sizes))
         self._owned = list(problem.agents)
         rows = [[float(flat.basis.shape[1])] for flat in self._own]
-        self._sent = runtime.ride(np.array(rows), whole=True)
+        self._sent = runtime.piggyback(np.array(rows), whole=True)
 
     @property
     def counts(self) -> list[int]:

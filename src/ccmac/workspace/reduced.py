@@ -27,7 +27,7 @@ from ccmac.linalg.extended import EPS_LONG, Long, norm
 from ccmac.linalg.ranks import rank_cut, redundant, row_space
 from ccmac.linalg.tolerances import EPS, RANK
 from ccmac.problem import Problem
-from ccmac.runtime.base import Rider, Runtime
+from ccmac.runtime.base import Piggyback, Runtime
 from ccmac.workspace.coupling import Packing, Supports
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import Kernel, LocalEquations
@@ -95,7 +95,9 @@ class Reduced:
         beta = unpacked(beta) if not facts[:, 1:].any() else self._all_sides()
         self.Bbar = np.add.reduce(B.astype(np.longdouble))
         self.size_B = np.add.reduce(np.abs(B))  # the sum may cancel
-        self._sides: Rider | Array = np.stack([np.add.reduce(beta), np.add.reduce(np.abs(beta))])
+        self._sides: Piggyback | Array = np.stack(
+            [np.add.reduce(beta), np.add.reduce(np.abs(beta))]
+        )
         self.angle = float(facts[:, 0].max())
         counts = table.r.astype(int)
         n = len(table.r)
@@ -215,11 +217,11 @@ class Reduced:
             beta = (0.0 if agent.b is None else agent.b) - A @ kernel.point
             rows.append(np.append(beta, np.abs(beta)))
         if problem.m:
-            other._sides = self.runtime.ride(np.stack(rows))
+            other._sides = self.runtime.piggyback(np.stack(rows))
         return other
 
     def _known(self) -> Array:
-        if isinstance(self._sides, Rider):
+        if isinstance(self._sides, Piggyback):
             self._sides = self._sides.value.reshape(2, -1)
         return self._sides
 
@@ -234,7 +236,7 @@ class Reduced:
         return np.asarray(self._known()[1])
 
     @property
-    def beside(self) -> Array:
+    def scale(self) -> Array:
         """What violations of the coupled unit rows are measured by: max(1, right-hand side)."""
         return np.maximum(1.0, np.abs(self.unit * self.beta))
 

@@ -22,7 +22,7 @@ from ccmac.linalg.lanczos import Krylov
 from ccmac.linalg.ranks import RowSpace, row_space
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.problem import Problem
-from ccmac.runtime.base import Rider, Runtime
+from ccmac.runtime.base import Piggyback, Runtime
 
 
 class SharedEquations:
@@ -46,7 +46,7 @@ class SharedEquations:
         self.right = np.concatenate(right) if right else np.zeros(0)
         self.interval = (1.0, 1.0)
         self.steps = 1
-        self._target: Array | Rider = np.zeros((1, self.q))
+        self._target: Array | Piggyback = np.zeros((1, self.q))
         self.scale = 1.0
         # Orthonormal eigenvectors spanning Range(S_D), known to all; None: semi-iterate.
         self.span: Array | None = None
@@ -75,7 +75,7 @@ class SharedEquations:
     @property
     def target(self) -> Array:
         """mean_i D_i'e_i."""
-        if isinstance(self._target, Rider):
+        if isinstance(self._target, Piggyback):
             self._target = self._target.mean
         return self._target
 
@@ -97,7 +97,7 @@ class SharedEquations:
 
     def announce(self) -> None:
         """Send D'e along with the next message."""
-        self._target = self.runtime.ride(self._rows())
+        self._target = self.runtime.piggyback(self._rows())
 
     def copied(self) -> SharedEquations:
         """The same equations, whose interval or span may be fixed apart (nothing is copied)."""

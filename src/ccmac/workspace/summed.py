@@ -137,7 +137,7 @@ class Summed:
             self.models.append(model)
             row[: self._split] = model.triangle()
             row[self._split :] = model.residual(np.zeros(problem.q), np.zeros(problem.m))
-        self._sent = runtime.ride(rows)
+        self._sent = runtime.piggyback(rows)
 
     @property
     def definite(self) -> bool:

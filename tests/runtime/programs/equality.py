@@ -64,7 +64,7 @@ def compare(network: Network, scheme: averaging.Averaging, rng: np.random.Genera
         assert np.array_equal(here.gather(mine), whole.gather(block))
         # Riders have the bits of sums that travel alone, whatever carries them.
         riders = [
-            (r.ride(b[:, :1]), r.ride(b[:, 1:], whole=True))
+            (r.piggyback(b[:, :1]), r.piggyback(b[:, 1:], whole=True))
             for r, b in ((here, mine), (whole, block))
         ]
         if width:

@@ -131,7 +131,9 @@ class Compressed:
         self.runtime = runtime
         self.beta = math.fsum(table.multiple)
         self._sizes = list(problem.d.values())
-        digests = runtime.ride(np.array([_digest(a) for a in problem.agents.values()]), whole=True)
+        digests = runtime.piggyback(
+            np.array([_digest(a) for a in problem.agents.values()]), whole=True
+        )
         self.Q = self._range(problem, int(table.d.sum()) + SPARE)
         told = digests.value
         self.pooled = bool((told[:, 0] == HINGE).all() and (told == told[0]).all())
@@ -146,7 +148,7 @@ class Compressed:
         self.problem = Problem(
             agents, n=problem.n, q=self.rank, m=self.rank, present=problem.present
         )
-        self._told = runtime.ride(np.array(scalars), whole=True)
+        self._told = runtime.piggyback(np.array(scalars), whole=True)
 
     @property
     def rank(self) -> int:

@@ -83,7 +83,7 @@ def guided(agents: Agents, state: InteriorState) -> InteriorState | None:
         Doubted(block, p, common, lam, weight, mask)
         for block, p, mask in zip(agents.blocks, agents.points(state), doubt, strict=True)
     ]
-    counts = agents.runtime.ride(np.array([[float(mask.sum())] for mask in doubt]), whole=True)
+    counts = agents.runtime.piggyback(np.array([[float(mask.sum())] for mask in doubt]), whole=True)
     joint = Joint.of(agents, parts, Slots(state.slots[0], agents.setup.supports), common, weight)
     far = joint.far
     count = state.count + 1

@@ -28,7 +28,7 @@ from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.sides import Newton, longest
 from ccmac.methods.interior.state import Agents, InteriorState
 from ccmac.methods.interior.steps import Iterate, Second, Step
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 
 FRACTION = 0.99
 FACTS = 6  # sums of squares and products beside the residuals' shares
@@ -141,15 +141,15 @@ class Interior(Agents, Iteration[InteriorState]):
         right[-1] -= cross / at.common.tau
         return reach, Second(reach * right, [reach * a for a in own], reach * on_z, reach * cross)
 
-    def _lengths(self, points: list[OwnPoint], step: Step) -> Rider:
+    def _lengths(self, points: list[OwnPoint], step: Step) -> Piggyback:
         """Everybody's longest step, with the next message."""
         own = [
             [min(longest(p.s, d.s), longest(p.v, d.v)) if d.finite else 0.0]
             for p, d in zip(points, step.own, strict=True)
         ]
-        return self.runtime.ride(np.array(own), whole=True)
+        return self.runtime.piggyback(np.array(own), whole=True)
 
-    def _length(self, common: Common, step: Step, everybody: Rider) -> float:
+    def _length(self, common: Common, step: Step, everybody: Piggyback) -> float:
         """The longest step that stays inside (0: there is none)."""
         pair = np.array([common.tau, common.kappa]), np.array([step.dtau, step.dkappa])
         shared = min(longest(common.s, step.ds), longest(common.v, step.dv), longest(*pair))

@@ -55,7 +55,9 @@ class LiftedStop(DualityStop):
                 for (i, agent), terms in zip(self.whole.agents.items(), prices.terms, strict=True)
             ]
         )
-        told = runtime.ride(slopes)  # z stays where the price of its rows is this sum over -beta
+        told = runtime.piggyback(
+            slopes
+        )  # z stays where the price of its rows is this sum over -beta
         found, proved = self.duality.gap(x, t[0], prices)
         radius = found.required(goal) + found.travelled + self.far
         found = replace(

@@ -18,7 +18,7 @@ from ccmac.inputs import Array
 from ccmac.methods.interior.common import Common, Solver
 from ccmac.methods.interior.sides import Newton, Sides
 from ccmac.methods.interior.state import Agents, InteriorState
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 
 EPSILON = 1e-9
 STIFF = 1e2  # weight of entries that stay zero
@@ -43,10 +43,10 @@ class Ray:
         return iteration.shown(np.concatenate([y[: block.d] for y, block in pairs]), self.z)
 
 
-def largest(iteration: Agents, state: InteriorState) -> Rider:
+def largest(iteration: Agents, state: InteriorState) -> Piggyback:
     """The agents' largest slack and price, with the next message."""
     own = [[p.s.max(initial=0.0), p.v.max(initial=0.0)] for p in iteration.points(state)]
-    return iteration.runtime.ride(np.array(own), whole=True)
+    return iteration.runtime.piggyback(np.array(own), whole=True)
 
 
 def straightened(iteration: Agents, state: InteriorState, before: Ray, weight: float) -> Ray:

@@ -115,7 +115,7 @@ class Sizes:
         self.c_z[self.c_z <= CANCELLED * np.linalg.norm(terms, axis=0)] = 0.0
         self.alone_z = np.flatnonzero(self.c_z == 0)
         self.own = [_Own.of(self, k, form) for k, form in enumerate(forms)]
-        self._told = work.runtime.ride(np.array([own.told for own in self.own]), whole=True)
+        self._told = work.runtime.piggyback(np.array([own.told for own in self.own]), whole=True)
 
     def units(self, lower: Array, upper: Array) -> Units | None:
         """None where they may stay; ``lower`` and ``upper`` are everybody's bounds on z."""

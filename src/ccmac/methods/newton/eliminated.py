@@ -48,7 +48,7 @@ PATIENCE = 40  # steps without a smaller gap: nothing is left to gain
 @dataclass(frozen=True)
 class EliminatedState(State):
     """u = (x, copies of z); P, E, c of the span and the step planned in it; slope and curvature of
-    h at z, the price s that was heard last and the one before, which the span holds; F there.
+    h at z, the price s that was received last and the one before, which the span holds; F there.
     """
 
     u: Array = vector()
@@ -159,10 +159,10 @@ class EliminatedNewton(Iteration[EliminatedState]):
         parts = [self._images(self._inverse(v))]
         if not h.common:
             parts += self._looks(state)
-        image, *heard = (mean[0] * self.problem.n for mean in self.runtime.combine(parts))
+        image, *sums = (mean[0] * self.problem.n for mean in self.runtime.combine(parts))
         state = self._joined(state, v, image)
         if not h.common:
-            state = self._planned(self._heard(state, heard))
+            state = self._planned(self._searched(state, sums))
         else:
             self.work.ledger.charge(argmins=1)
             state = self._settled(state, state.c[0])
@@ -176,12 +176,12 @@ class EliminatedNewton(Iteration[EliminatedState]):
         return self._planned(replace(state, c=c[None], k=span.k))
 
     def _joined(self, state: EliminatedState, v: Array, image: Array) -> EliminatedState:
-        """v in the span, and the gap at the point where s was heard."""
+        """v in the span, and the gap at the point where s was received."""
         c = state.c[0]
         span = state.span
         inside = c[: span.k] - span.E[: span.k] @ state.s[0]
         wider, outside = span.extended(v, image)
-        fresh = math.isfinite(state.value)  # s was heard at this very point
+        fresh = math.isfinite(state.value)  # s was received at this very point
         gap = math.hypot(float(np.linalg.norm(inside)), outside) if fresh else math.inf
         waited = 0 if gap < state.least else state.waited + 1
         over = gap <= SETTLED * float(np.linalg.norm(c)) or waited >= PATIENCE
@@ -223,7 +223,7 @@ class EliminatedNewton(Iteration[EliminatedState]):
         h = self.explicit
         return [h.slopes(end), h.bends(end), h.values(points)]
 
-    def _heard(self, state: EliminatedState, sums: list[Array]) -> EliminatedState:
+    def _searched(self, state: EliminatedState, sums: list[Array]) -> EliminatedState:
         """Take the step, or the best of the shorter ones, whose slope is asked for next."""
         slope, bend, values = sums
         c = state.c[0]

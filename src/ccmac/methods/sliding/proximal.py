@@ -17,7 +17,7 @@ Where only a part G of F = H + G has a prox, H is met by its gradient (Condat-Vu
 
 the reflection 2 (w, p) - (x, q) shortens to (x, q) + 1.5 ((w, p) - (x, q)), and
 (S + L) (x - w) - q is a subgradient of F at w up to <w - x, L (w - x)>.
-Cost: 1 prox, 1 residual (and 1 gradient); scalars ride on it.
+Cost: 1 prox, 1 residual (and 1 gradient); scalars travel with it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ProximalState(State):
 
     ``count`` steps are done, ``inner`` since the anchor moved; ``first`` and ``length`` are the
     lengths of the first and the last but one of these: the last is known with the next message,
-    which carries the agents' parts ``told`` of the dual's; ``energy`` is the rest of it.
+    which carries the agents' parts ``outgoing`` of the dual's; ``energy`` is the rest of it.
     """
 
     w: Array = vector()
@@ -61,7 +61,7 @@ class ProximalState(State):
     p_anchor: Array = vector()
     w_sum: Array = vector()
     slope_sum: Array = vector()
-    told: Array = rows()
+    outgoing: Array = rows()
     weight: float = 1.0
     slack: float = 0.0
     count: int = 0
@@ -125,13 +125,13 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         bent = np.zeros_like(step) if parts.smooth is None else parts.bend(step)
         slope += bent
         rows = [space.partial_dots(u, v) for u, v in ((step, step), (bent, step), (slope, w))]
-        told = space.runtime.ride(np.hstack([*rows, state.told]))
+        received = space.runtime.piggyback(np.hstack([*rows, state.outgoing]))
         high = 1.0
         p = q
         if not system.empty:
             high = system.interval.high
             p = q + (weight / high) * system.residual(2.0 * w - x)[0]
-        moved, slack, product, priced = (float(v) for v in told.value)
+        moved, slack, product, priced = (float(v) for v in received.value)
         w_sum = state.w_sum
         slope_sum = state.slope_sum
         w_sum += w
@@ -149,7 +149,7 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
             length=length,
             first=length if state.inner == 1 else state.first,
             energy=weight * (weight * moved + slack),
-            told=space.partial_dots(p - q, p - q),
+            outgoing=space.partial_dots(p - q, p - q),
             count=state.count + 1,
             inner=state.inner + 1,
         )
@@ -210,9 +210,11 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
 
     @property
     def cost(self) -> Cost:
-        """1 prox, 1 residual that scalars ride on; with H 1 gradient."""
+        """1 prox, 1 residual that carries scalars; with H 1 gradient."""
         width = self.system.width + self.space.q
-        plain = Cost(proxes=1) + self.space.runtime.with_riders(self.residual_cost, 4, width=width)
+        plain = Cost(proxes=1) + self.space.runtime.with_piggybacked(
+            self.residual_cost, 4, width=width
+        )
         smooth = self.parts.smooth
         return plain if smooth is None else plain + smooth.cost
 
@@ -224,7 +226,7 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         if state.inner > 1:
             point = state.w_sum / state.inner
             slope = state.slope_sum / state.inner
-            product = self.space.ride((slope, point))
+            product = self.space.piggyback((slope, point))
             found["average"] = (
                 point,
                 slope,

@@ -183,7 +183,7 @@ class SubgradientIteration(ProvedIteration[P]):
         return state.w, self.objective.gradient(state.w), zero
 
     def tight_gap(self, state: P) -> Gap:
-        """At the repaired average; the last iterate's bound is reported beside it (1 gradient)."""
+        """At the repaired average; the last iterate's bound is reported next to it (1 gradient)."""
         point, slope, slack = self.averaged(state)
         average = self.certifier.tight_subgradient(point, slope, self.goal, slack)
         slope = self.objective.gradient(state.last)
@@ -293,7 +293,7 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
         point = state.w_sum / state.terms
         slope = state.slope_sum / state.terms
         rows = state.products / state.terms - self.space.partial_dots(slope, point)
-        slack = self.space.runtime.ride(rows)
+        slack = self.space.runtime.piggyback(rows)
         return point, slope, lambda: max(float(slack.value[0]), 0.0)
 
     def quick_gap(self, state: DoublingState) -> Gap | None:

@@ -24,7 +24,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.methods.base import Iteration, Request, State
 from ccmac.methods.driver import Settings, drive
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import lengths
 from ccmac.workspace import Workspace
 
@@ -50,7 +50,7 @@ def tuned(
     """The winner of the race; ``primal`` names the primal vector of the state.
 
     Needs linear convergence. Cost, in setup: :data:`FIRST` to :data:`HORIZON` iterations of each
-    setting, each with a reduction that rides.
+    setting, each with a piggybacked reduction.
     """
     copies = np.tile(request.z0, (work.space.count, 1))
     trials = [_Trial(setting, build(setting), request, copies, primal) for setting in grid]
@@ -78,7 +78,7 @@ class _Trial(Generic[T]):
         self.count = 0
         self.predicted = math.inf
         self._last = self._seen(self.state)
-        self._increments: list[Rider] = []
+        self._increments: list[Piggyback] = []
 
     def _seen(self, state: State) -> Array:
         """The blocks that count in the error, as the planner takes them."""
@@ -99,12 +99,12 @@ class _Trial(Generic[T]):
     def _record(self, count: int, state: State) -> None:
         now = self._seen(state)
         step = now - self._last
-        self._increments.append(self.iteration.space.ride((step, step)))
+        self._increments.append(self.iteration.space.piggyback((step, step)))
         self._last = now
 
     def _end(self) -> float:
         quarter = self.count // 4
-        size = self.iteration.space.ride((self._last, self._last))
+        size = self.iteration.space.piggyback((self._last, self._last))
         goal = self.goal * lengths(size)[0]
         before, after = (
             math.sqrt(float(np.mean([squares.value[0] for squares in part])))

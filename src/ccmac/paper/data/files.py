@@ -30,7 +30,7 @@ LIMIT = 1 << 30  # bytes of text: many times the largest known set
 def read_text(path: Path, *, compression: str | None = None) -> bytes:
     """Return the decompressed content of ``path``.
 
-    The compression is told by the ending of the name, or by ``compression`` (``".bz2"``, ``".xz"``
+    The compression is known by the ending of the name, or by ``compression`` (``".bz2"``, ``".xz"``
     or ``""``) for a file whose name does not show it.
     """
     ending = path.suffix if compression is None else compression
@@ -67,8 +67,8 @@ def data_directory() -> Path | None:
         return None
     directory = Path(os.path.expanduser(value))  # names of unknown users stay as they are
     if not os.path.isdir(directory):
-        told = shown(value)
-        raise InputError(f"{VARIABLE}={told} is not a directory: create it or unset the variable")
+        text = shown(value)
+        raise InputError(f"{VARIABLE}={text} is not a directory: create it or unset the variable")
     return directory.absolute()
 
 

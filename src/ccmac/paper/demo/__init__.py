@@ -1,4 +1,4 @@
-"""One problem from statement to certified solution, told in words, a picture and a page."""
+"""One problem from statement to certified solution, explained in words, a picture and a page."""
 
 from ccmac.paper.demo.page import page, picture
 from ccmac.paper.demo.story import Story, compute, tell

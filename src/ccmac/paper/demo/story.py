@@ -19,7 +19,7 @@ from ccmac.paper.experiments.task import ridge
 from ccmac.plans import Plan
 from ccmac.results import Result
 
-METHOD = "cross-apapc"  # gradients only, as in the theory; what auto takes is shown beside it
+METHOD = "cross-apapc"  # gradients only, as in the theory; what auto takes is shown next to it
 AGENTS = 8
 CHI = 5.0
 REGULARIZATION = 1e-2

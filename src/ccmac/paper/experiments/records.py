@@ -4,7 +4,7 @@
     DIR/runs/<id>/summary.json     spec, provenance, ledger, plan, geometry, status
     DIR/runs/<id>/trace.csv        cumulative costs and errors, one row per iteration (thinned)
 
-A run directory appears complete or not at all: it is written beside its place and renamed.
+A run directory appears complete or not at all: it is written next to its place and renamed.
 """
 
 from __future__ import annotations

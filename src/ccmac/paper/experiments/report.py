@@ -35,12 +35,12 @@ def write_report(folder: Path, out: Path) -> None:
     atomic_write(out, page(folder, Path(os.path.realpath(out)).parent))
 
 
-def page(folder: Path, beside: Path) -> str:
+def page(folder: Path, base: Path) -> str:
     """The text of the page."""
     suite = read_suite(folder)
     records = read_records(folder, suite)
     content = {
-        "records": _relative(folder / "runs", beside),
+        "records": _relative(folder / "runs", base),
         "runs": [_run(record, name) for record, name in zip(records, series(records), strict=True)],
     }
     title = html.escape(f"{suite.title}")
@@ -70,8 +70,8 @@ def _embedded(content: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _relative(path: Path, beside: Path) -> str:
-    return "/".join(os.path.relpath(os.path.realpath(path), beside).split(os.sep))
+def _relative(path: Path, base: Path) -> str:
+    return "/".join(os.path.relpath(os.path.realpath(path), base).split(os.sep))
 
 
 # -- data for the script ---------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def _run(record: Record, name: str) -> dict[str, Any]:
 
 
 def series(records: Sequence[Record]) -> list[str]:
-    """What curves are told apart by: the method, else alpha, else the graph."""
+    """What distinguishes curves: the method, else alpha, else the graph."""
     for read in (
         lambda r: r.run.label,
         lambda r: alpha_name(r.run.alpha),

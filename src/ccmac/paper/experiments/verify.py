@@ -41,7 +41,7 @@ def findings(folder: Path) -> list[Finding]:
     out += _slopes(records, suite.expect)
     sweep = analysis.accuracy_fit(records)
     if sweep is not None:
-        out.append(Finding(f"gradients grow as (1/eps)^p, p = {_told(sweep)}", True))
+        out.append(Finding(f"gradients grow as (1/eps)^p, p = {_described(sweep)}", True))
     return out
 
 
@@ -65,7 +65,7 @@ def _targets(records: list[Record]) -> Finding:
     return Finding(f"{text}: not in {wrong[0]}" if wrong else text, not wrong)
 
 
-def _told(fit: analysis.Fit) -> str:
+def _described(fit: analysis.Fit) -> str:
     low, high = fit.residual[0]
     return (
         f"{fit.text()} over {fit.graphs} graphs as blocks "
@@ -80,7 +80,7 @@ def _slopes(records: list[Record], expect: Mapping[str, Any]) -> list[Finding]:
             continue
         found = fit(records)
         low, high = expect[key]
-        text = "cannot be fitted" if found is None else _told(found)
+        text = "cannot be fitted" if found is None else _described(found)
         holds = found is not None and low <= found.exponents[0] <= high
         out.append(Finding(f"{key} = {text}, expected in [{low:g}, {high:g}]", holds))
     both = analysis.two_factor_fit(records) if out else None

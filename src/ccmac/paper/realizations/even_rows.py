@@ -21,7 +21,7 @@ def even_rows(problem: Problem) -> Problem:
     """The same equations with very long and very short own rows of C_i and D_i near unit length.
 
     For realizations that work with the rows as they are: squares of rows that differ by more than
-    UNEVEN^2 would not be seen beside each other, and the rank would be another one than
+    UNEVEN^2 would not be seen next to each other, and the rank would be another one than
     everybody's (:mod:`ccmac.linalg.ranks`). Powers of two: nothing is rounded. No communication.
     """
     changed = {i: _even(agent) for i, agent in problem.agents.items()}

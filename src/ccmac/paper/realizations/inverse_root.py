@@ -17,7 +17,8 @@ from ccmac.paper.polynomials import (
     tight_degree,
 )
 
-# Below 1e-12 of the largest, eigenvalues are not told from zero, and a degree is in the millions.
+# Below 1e-12 of the largest, eigenvalues are not distinguished from zero, and a degree is in the
+# millions.
 APART = 1e12
 
 

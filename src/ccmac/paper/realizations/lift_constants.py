@@ -91,7 +91,7 @@ def _from_geometry(problem: Problem, runtime: Runtime) -> LiftConstants:
     for name in ("mu_HC", "mu_D", "l_C"):
         if getattr(s, name) is None:
             raise InputError(
-                f"certified: {name} cannot be told from zero by an iteration; "
+                f"certified: {name} cannot be distinguished from zero by an iteration; "
                 f"supply Certificates({name}=...)"
             )
     slack = 1e-6 if s.estimated else MARGIN
@@ -121,8 +121,8 @@ def _widened(
 def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     """Averages of A P A', B B', B and D'D (2 m^2 + m q + q^2 floats), then dense algebra.
 
-    Angles below sqrt(1e-10) cannot be told from common directions here: supply ``cross_factor``
-    when the channels may come that close.
+    Angles below sqrt(1e-10) cannot be distinguished from common directions here: supply
+    ``cross_factor`` when the channels may come that close.
     """
     m = problem.m
     q = problem.q
@@ -145,7 +145,7 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
         rank, low, high = squared_range(C)
         local_ends = (low, high) if rank else (np.inf, 0.0)
         scalars.append([_top(A @ A.T + B @ B.T), _top(D.T @ D), *local_ends])
-    told = runtime.ride(np.array(scalars, dtype=np.float64), whole=True)
+    received = runtime.piggyback(np.array(scalars, dtype=np.float64), whole=True)
     mean = runtime.average(np.stack(rows))[0]
     S_A, S_B, Bm, S_D = (
         part.reshape(shape)
@@ -155,7 +155,7 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
             strict=True,
         )
     )
-    local = told.value
+    local = received.value
     mu_D, R = _range(S_D)
     H_cos = S_B - Bm @ Bm.T + (Bm @ R) @ (Bm @ R).T
     # Rows of A within those of C leave the squares of rounding.

@@ -166,7 +166,7 @@ def _checked(constants: ScaledCurvature, interval: Interval) -> ScaledCurvature:
 
 
 def _degree(interval: Interval, constants: ScaledCurvature) -> int:
-    """1, unless the interval is very wide beside the objective's condition.
+    """1, unless the interval is very wide relative to the objective's condition.
 
     One residual an iteration took the fewest rounds on most problems tried, although iterations
     grow with the interval's ratio; the ends of a spectrum say little of what lies between.
@@ -292,7 +292,7 @@ def _by_blocks(
     """Also fixes the target of the system. Cost: BLOCKS averagings, 2 A a vector."""
     coupling = system.coupling
     runtime = system.runtime
-    trace = runtime.ride(_squares(coupling.A.blocks))
+    trace = runtime.piggyback(_squares(coupling.A.blocks))
 
     def images(W: Array, more: Array | None = None) -> tuple[Array, Array]:
         runtime.ledger.charge_cost(2 * W.shape[1] * coupling.A.cost)

@@ -22,7 +22,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import Chain, growth
 from ccmac.realizations.averaged.normalizers import Normalizer
 from ccmac.realizations.base import AffineSystem, Interval
-from ccmac.runtime.base import Rider, Runtime
+from ccmac.runtime.base import Piggyback, Runtime
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import Coupling, right_hand_sides
@@ -47,12 +47,12 @@ class AveragedSystem(AffineSystem):
         self.interval = Interval(1.0, 1.0)
         self.local_point = local.point
         self.width = coupling.width
-        self._target: Array | Rider = self.zero_price()
+        self._target: Array | Piggyback = self.zero_price()
 
     @property
     def target(self) -> Array:
         """mean_i (b_i - A_i C_i^+ c_i)."""
-        if isinstance(self._target, Rider):
+        if isinstance(self._target, Piggyback):
             self._target = self._target.mean
         return self._target
 
@@ -76,8 +76,10 @@ class AveragedSystem(AffineSystem):
         They travel with the next message.
         """
         other = copy.copy(self)
-        told = self._target
-        if isinstance(told, Rider) and told.found is None:  # the last solve sent nothing
+        received = self._target
+        if (
+            isinstance(received, Piggyback) and received.found is None
+        ):  # the last solve sent nothing
             moved = frozenset("bce")
         other.coupling = work.coupling.rescaled(1.0, self.coupling.s)
         if "c" in moved and not self.local.empty:
@@ -88,7 +90,7 @@ class AveragedSystem(AffineSystem):
             other.shared.announce()
         if moved & {"b", "c"} and not self.coupling.empty:
             right = other._shifted(right_hand_sides(work.problem).b)
-            other._target = self.runtime.ride(np.ascontiguousarray(right))
+            other._target = self.runtime.piggyback(np.ascontiguousarray(right))
         return other
 
     def finish(
