@@ -168,6 +168,3 @@ def test_a_contradiction_in_the_users_rows() -> None:
     assert {i: v.tolist() for i, v in told.shared.items()} == {1: [5.0]}
     short = Infeasibility("x", np.zeros(2))
     assert limits._farkas(way, short) is short
-
-
-# -- whole results ---------------------------------------------------------------------------------

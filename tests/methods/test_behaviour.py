@@ -219,6 +219,47 @@ def test_a_warm_start_keeps_the_prices(problem: ccmac.Problem, method: str) -> N
     assert warm.multipliers.coupled == pytest.approx(cold.multipliers.coupled, abs=1e-4)
 
 
+def test_the_settings_of_a_run_are_recorded(problem: ccmac.Problem) -> None:
+    said = ccmac.solve(problem, "path", "cross-cg", averaging="tree", seed=7).provenance
+    assert (said["ccmac"], said["numpy"]) == (ccmac.__version__, np.__version__)
+    assert (said["runtime"], said["averaging"], said["seed"]) == ("inprocess", "tree", 7)
+    assert said["agents"] == problem.n
+
+
+def test_rows_that_are_dropped_are_listed() -> None:
+    """Agent 1's second row repeats its first, the third coupled row adds up the others."""
+    random = np.random.default_rng(4)
+    A = random.standard_normal((2, 2, 3))
+    f = ccmac.objectives.SquaredDistance(1.0)
+    row = [[1.0, 2.0, 3.0]]
+    rows = [np.array(row), np.vstack([row, row])]
+    agents = [
+        ccmac.Agent(f, A=np.vstack([A[i], A[i].sum(axis=0)]), b=[1.0, 2.0, 3.0], C=C, c=C[:, 0])
+        for i, C in enumerate(rows)
+    ]
+    result = ccmac.solve(ccmac.Problem(agents, q=0), "path", "cross-cg")
+    dropped = result.certificates["rows"]["dropped"]
+    assert result.status == "optimal"
+    assert result.certificates["rows"]["rank"] == 2  # of the coupled ones
+    assert len(dropped["coupled"]) == 1
+    assert {agent: len(rows) for agent, rows in dropped["local"].items()} == {"1": 1}
+
+
+@pytest.mark.parametrize("shown", [True, False, None])
+def test_a_bar_names_the_method(
+    problem: ccmac.Problem,
+    shown: bool | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On standard error, where it is asked for; by itself only in a terminal."""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # else rich draws nothing in a pipe
+    ccmac.solve(problem, "ring", "cross-cg", progress=shown)
+    said = capsys.readouterr()
+    assert ("cross-cg" in said.err) == bool(shown)
+    assert not said.out
+
+
 def test_ctrl_c_returns_the_iterate(problem: ccmac.Problem) -> None:
     def interrupt(count: int, state: object) -> None:
         if count == 7:

@@ -1,4 +1,4 @@
-"""Parts of methods that few problems need: each against its definition."""
+"""What is smooth and what has a prox; refusals; a fall that is seen at once."""
 
 from __future__ import annotations
 
@@ -55,12 +55,6 @@ def test_a_kink_without_a_prox_is_no_part() -> None:
     assert split(kinked) is None
 
 
-# -- multiples of the identity ---------------------------------------------------------------------
-
-
-# -- interior points -------------------------------------------------------------------------------
-
-
 # -- refusals and verdicts -------------------------------------------------------------------------
 def _pair(f: Any, **more: Any) -> Problem:
     return Problem([Agent(f, A=[[1.0]], B=[[1.0]], b=[1.0], **more) for _ in range(2)])
@@ -89,12 +83,3 @@ def test_a_free_fall_is_seen_before_the_first_step(method: str) -> None:
     z = np.asarray(direction["z"])
     assert x.sum() + 2 * z[0] == pytest.approx(0.0, abs=1e-12)
     assert -x.sum() - 6 * z[0] < 0
-
-
-# -- directions of Newton's method -----------------------------------------------------------------
-
-
-# -- who ends a direct solve -----------------------------------------------------------------------
-
-
-# -- reductions ------------------------------------------------------------------------------------

@@ -16,11 +16,6 @@ from ccmac.paper.comparators import pooling
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
-# -- the tuner -------------------------------------------------------------------------------------
-
-
-# -- spectra ---------------------------------------------------------------------------------------
-
 
 # -- the two channels of the dual ------------------------------------------------------------------
 def test_channels_of_diagonal_blocks_are_measured_exactly() -> None:
