@@ -1,8 +1,8 @@
 """The J-channel form:  min f(w)  s.t.  M_j w = v_j,  j = 1..J.
 
-Any number of channel classes, each normalized by itself (Proposition multi-channel). There are no
-agents here: the geometry of CC-MAC's two channels, and any other grouping of equations, is stated
-with the same words.
+Any number of channel classes, each normalized by itself (Proposition prop:multi-channel). There are
+no agents here: the geometry of CC-MAC's two channels, and any other grouping of equations, is
+stated with the same words.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_two_agent_family(t: float) -> None:
 
 @pytest.mark.parametrize("N", range(3, 65))
 def test_alternating_matchings_of_a_path(N: int) -> None:
-    """Lemma path-matching: c_F = cos(pi/N), chi = cot(pi/2N)."""
+    """Lemma lem:path-matching: c_F = cos(pi/N), chi = cot(pi/2N)."""
     E = np.eye(N)[:-1] - np.eye(N)[1:]
     found = geometry(stack_of(E[::2], E[1::2]))
     assert found.cross_factor == pytest.approx(1 / np.tan(np.pi / (2 * N)), rel=1e-11)
@@ -78,7 +78,7 @@ def test_alternating_matchings_of_a_path(N: int) -> None:
 
 @pytest.mark.parametrize("theta", [np.pi / 2, 1.0, 0.1, 1e-3, 1e-6, 1e-8])
 def test_two_dimensional_obstruction(theta: float) -> None:
-    """Proposition 2d; a near-overlap of 1e-6 rad is hard, not common."""
+    """Proposition prop:2d; a near-overlap of 1e-6 rad is hard, not common."""
     M_1 = np.array([[1.0, 0.0]])
     M_2 = np.array([[np.cos(theta), np.sin(theta)]])
     found = geometry(stack_of(M_1, M_2))
@@ -114,7 +114,7 @@ def test_no_cross_coupling_gives_exactly_one() -> None:
 
 
 def test_pairwise_angles_do_not_decide_for_three() -> None:
-    """Lemma pairwise-insufficient: the same cosines, two different factors."""
+    """Lemma lem:pairwise-insufficient: the same cosines, two different factors."""
     c = 0.3
     factors = []
     for sign in (1, -1):
@@ -173,7 +173,7 @@ def test_methods_agree_with_explicit_projectors(
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 5))
 def test_heterogeneity_is_the_generalized_eigenvalue(seed: int, n: int) -> None:
-    """Proposition heterogeneity: c_F^2 = lambda_max(H_0^{-1/2} H_het H_0^{-1/2})."""
+    """Proposition prop:heterogeneity: c_F^2 = lambda_max(H_0^{-1/2} H_het H_0^{-1/2})."""
     problem = random_problem(np.random.default_rng(seed), n, 3, 2, 4)
     agents = problem.agents.values()
     H_0 = sum(a.A @ a.A.T + a.B @ a.B.T for a in agents)
@@ -202,7 +202,7 @@ def test_invariance_under_row_mixing_and_networks(seed: int, power: float) -> No
 
 
 def test_lift_scalings_do_not_enter() -> None:
-    """Proposition lift-invariance: gamma rescales rows of K_2 only, alpha those of no channel."""
+    """Proposition prop:lift-invariance: gamma rescales rows of K_2, alpha those of no channel."""
     problem = random_problem(np.random.default_rng(5), 3, 2, 3, 3, 1, 1)
     K_1, K_2 = canonical_channels(problem, Network.ring(3)).to_dense()
     expected = geometry(problem).cross_factor
@@ -212,7 +212,7 @@ def test_lift_scalings_do_not_enter() -> None:
 
 
 def test_separate_preconditioning_cannot_beat_chi() -> None:
-    """Theorem blockwise-opt: 200 random pairs stay above chi^2; whitening attains it."""
+    """Theorem thm:blockwise-opt: 200 random pairs stay above chi^2; whitening attains it."""
     rng = np.random.default_rng(7)
     M_1 = rng.standard_normal((3, 9))
     M_2 = rng.standard_normal((4, 9))

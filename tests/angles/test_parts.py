@@ -34,7 +34,7 @@ def drawn(rng: np.random.Generator, n: int, p: int, r: int, *, q: int = 4, m: in
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 4), p=st.integers(0, 2), r=st.integers(0, 2))
 def test_structural_parameters(seed: int, n: int, p: int, r: int) -> None:
-    """Straight from eq. normalization-structural."""
+    """Straight from Equation eq:normalization-structural."""
     problem = drawn(np.random.default_rng(seed), n, p, r)
     found = geometry(problem, network=Network.path(n)).structural
     assert found is not None

@@ -40,7 +40,7 @@ def test_blocks_side_by_side() -> None:
 
 @pytest.mark.parametrize("network", [Network.ring(6), Network.star(5), Network.path(4)])
 def test_network_range_identities(network: Network) -> None:
-    """Ker(W (x) I) is consensus, Range(W (x) I) is what sums to zero (Lemma network-range)."""
+    """Ker(W (x) I) is consensus, Range(W (x) I) is what sums to zero (Lemma lem:network-range)."""
     W = np.kron(network.weights.toarray(), np.eye(2))
     n = network.n
     kernel = np.kron(np.ones((n, 1)) / np.sqrt(n), np.eye(2))

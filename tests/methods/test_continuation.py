@@ -115,7 +115,7 @@ def test_unknown_radius_is_estimated_and_named() -> None:
 
 
 def test_without_equations_gradients_are_accelerated() -> None:
-    """Algorithm cvx-agd and its count."""
+    """Algorithm alg:cvx-agd and its count."""
     toy = Toy(3)
     problem = ccmac.Problem([ccmac.Agent(LeastSquares(toy.M, toy.y))], q=0, m=0)
     best = np.linalg.lstsq(toy.M, toy.y, rcond=None)[0]

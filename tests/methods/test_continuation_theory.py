@@ -23,7 +23,10 @@ WARM = 108 + (math.sqrt(12) + 2.5) ** 2 + 8 * (0.75 + 2.5 * math.sqrt(2))
 
 @given(st.floats(1.0, 400.0), st.floats(0.0, 1.0))
 def test_filter_bounds(ratio: float, place: float) -> None:
-    """|r| < 1/2, |s| <= 1, sqrt(t) |s| <= sqrt(l) on [l, lambda_hi] (eq. cvxlf-filter-bounds)."""
+    """|r| < 1/2, |s| <= 1, sqrt(t) |s| <= sqrt(l) on [l, lambda_hi].
+
+    Equation eq:cvxlf-filter-bounds.
+    """
     low = 1.0
     high = ratio
     t = low + place * (high - low)
@@ -40,7 +43,7 @@ def test_filter_bounds(ratio: float, place: float) -> None:
 
 
 class Energy:
-    """E_nu of the paper (eq. cvxlf-energy), with dense a_nu and p_nu."""
+    """E_nu of the paper (Equation eq:cvxlf-energy), with dense a_nu and p_nu."""
 
     def __init__(self, toy: Toy, correct: Correction, nu: float) -> None:
         self.toy, self.nu, d = toy, nu, len(toy.w0)

@@ -14,7 +14,7 @@ from ccmac.paper.schedules.sliding import certified_phases
 
 @pytest.mark.parametrize("budget", [1.0, 20.0])
 def test_the_schedule_of_continuation(budget: float) -> None:
-    """L = 3, R = 2, eps = 0.1: S = ceil log2(64 * 120), k of eq. cvxlf-schedule."""
+    """L = 3, R = 2, eps = 0.1: S = ceil log2(64 * 120), k of Equation eq:cvxlf-schedule."""
     plan = certified_schedule(3.0, 2.0, 0.1, budget)
     constant = 200.0 if budget == 1.0 else 20.0 + 26.0**2
     last = math.ceil(math.log2(64 * 120))

@@ -41,7 +41,7 @@ def absolute_stack(seed: int) -> tuple[ccmac.Stack, float, Array, Array]:
 
 
 def test_halving_eps_doubles_calls_and_quadruples_subgradients() -> None:
-    """Orders of Theorem nonsmooth-upper, over the schedule."""
+    """Orders of Theorem thm:nonsmooth-upper, over the schedule."""
     phases = [balanced_phase(1.4, 0.5, 3.0, 2.0, 0.05 / 2**k) for k in range(5)]
     for before, after in itertools.pairwise(phases):
         assert after.affine / before.affine == pytest.approx(2.0, rel=0.05)
@@ -109,7 +109,7 @@ def test_restarts_save_a_square_root() -> None:
 @settings(max_examples=8)
 @given(st.integers(0, 10_000))
 def test_minimum_norm_multiplier_is_bounded(seed: int) -> None:
-    """||lambda*|| <= M / sigma (Lemma ns-dual-radius)."""
+    """||lambda*|| <= M / sigma (Lemma lem:ns-dual-radius)."""
     K, _, _ = equations(seed)
     _, _, _, multiplier = absolute_stack(seed)
     sigma = np.linalg.svd(K, compute_uv=False)[-1]

@@ -39,7 +39,8 @@ def geometry(
     default is 1e-10, or 100 eps times the condition of the equilibrated rows where that is more,
     and 1e-7 where the method is ``sparse``. ``dense_limit`` is the largest size of a dense
     decomposition; ``method`` forces ``dense`` or ``sparse``. A network only adds kappa_W: the
-    angles do not depend on it (Proposition prop:lift-invariance). Inequalities and bounds count
+    angles do not depend on it (Proposition prop:lift-invariance). Without B the cross
+    factor is one (Corollary cor:old-orthogonal). Inequalities and bounds count
     where they are active at the solution ``at`` (a Result); without one the geometry is that of
     the equations.
     """

@@ -117,7 +117,9 @@ class PairGeometry:
 
 
 def pair_geometry(angles: Angles, ranks: tuple[int, int], tolerance: float) -> PairGeometry:
-    """Friedrichs cosine after removal of the common directions (eq. friedrichs), and chi_{x,2}.
+    """Friedrichs cosine after removal of the common directions, and chi_{x,2}.
+
+    Equation eq:friedrichs, Corollary cor:angle-remove-overlap.
 
     Common directions give eigenvalue 2 of P_U + P_V, exclusive ones 1, the rest 1 +- cos.
     """
@@ -135,7 +137,10 @@ def pair_geometry(angles: Angles, ranks: tuple[int, int], tolerance: float) -> P
 
 
 def projector_sum_factor(bases: Sequence[Array], tolerance: float) -> float:
-    """chi_{x,J} = sqrt(kappa_+(sum_j P_{U_j})) from orthonormal bases (eq. multi-channel-factor).
+    """chi_{x,J} = sqrt(kappa_+(sum_j P_{U_j})) from orthonormal bases.
+
+    Equation eq:multi-channel-factor; angles of pairs do not determine it
+    (Lemma lem:pairwise-insufficient).
 
     The positive spectrum is that of the Gram matrix of all basis vectors, so the singular values
     of the stacked bases give the square root directly.

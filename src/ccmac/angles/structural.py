@@ -1,5 +1,7 @@
 """Structural parameters of the channels (Equation eq:normalization-structural).
 
+The names are those of Table tab:notation-reference.
+
     h    = max_i lambda_max(A_i A_i' + B_i B_i')
     S_HC = (1/n) sum_i (A_i P_{Ker C_i} A_i' + B_i B_i')
     d_D  = max_i lambda_max(D_i' D_i)

@@ -106,7 +106,10 @@ class Gap:
         return max(self.base + radius * self.slope, 0.0)
 
     def feasibility(self, radius: float) -> float:
-        """(L R / sigma) ||K w - v|| (smooth) or (M / sigma) ||K w - v||, at most."""
+        """(L R / sigma) ||K w - v|| (smooth) or (M / sigma) ||K w - v||, at most.
+
+        Equation eq:cvx-accuracy and Equation eq:ns-accuracy.
+        """
         return self.steepness * self.distance * (self.scale * radius if self.smooth else 1.0)
 
     @property

@@ -20,7 +20,7 @@ Residual = Callable[[Array], Pair]
 
 
 def outer_degree(low: float, high: float) -> int:
-    """N = ceil(sqrt(high/low)) of Algorithm cross-apapc; rounding does not turn 1 into 2."""
+    """N = ceil(sqrt(high/low)) of Algorithm alg:cross-apapc; rounding does not turn 1 into 2."""
     degree = max(1, math.ceil(math.sqrt(high / low) - DEGREE_SLACK))
     if degree > 20_000:
         raise InputError(
@@ -44,7 +44,7 @@ def correction_interval(low: float, high: float, degree: int) -> tuple[float, fl
 def chebyshev_correction(
     residual: Residual, w: Array, low: float, high: float, degree: int, first: Pair | None = None
 ) -> Pair:
-    """w - Cheb_N(w) (Algorithm cheb-correction) and its multiplier; N residuals.
+    """w - Cheb_N(w) (Algorithm alg:cheb-correction) and its multiplier; N residuals.
 
     ``first`` is the residual at ``w`` where it is known already (its array is overwritten).
 
@@ -76,7 +76,9 @@ def chebyshev_correction(
 
 
 def first_kind_filter(residual: Residual, x: Array, low: float, high: float, degree: int) -> Pair:
-    """RF(x) = w_ref + r(Q)(x - w_ref), |r| < 1/2 on [low, high] (Algorithm cvx-rf); its multiplier.
+    """RF(x) = w_ref + r(Q)(x - w_ref), |r| < 1/2 on [low, high]; its multiplier.
+
+    Algorithm alg:cvx-rf.
 
     The point that the Chebyshev correction leads to: r(t) = T_N(c - t)/T_N(c), N residuals.
     """
@@ -85,7 +87,10 @@ def first_kind_filter(residual: Residual, x: Array, low: float, high: float, deg
 
 
 def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -> Pair:
-    """UF(x) = w_ref + s(Q)(x - w_ref), |s| <= 1, sqrt(t)|s(t)| <= sqrt(low) (Algorithm cvx-uf)."""
+    """UF(x) = w_ref + s(Q)(x - w_ref), |s| <= 1, sqrt(t)|s(t)| <= sqrt(low).
+
+    Algorithm alg:cvx-uf.
+    """
     gradient, multiplier = residual(x)
     before = x
     earlier = np.zeros_like(multiplier)

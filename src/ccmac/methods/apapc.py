@@ -1,4 +1,6 @@
-"""Cross-APAPC (Algorithm cross-apapc): accelerated primal-dual steps with a Chebyshev correction.
+"""Cross-APAPC: accelerated primal-dual steps with a Chebyshev correction.
+
+Algorithm alg:cross-apapc.
 
     w_g   = tau w + (1 - tau) w_f
     w_1/2 = [w - eta (grad Phi(w_g) - mu w_g + p)] / (1 + eta mu)
@@ -128,7 +130,7 @@ class Apapc(RealizedIteration[ApapcState]):
         return self.objective.cost + self.degree * self.residual_cost
 
     def horizon(self, radius: float, tol: float) -> int:
-        """T with (contraction)^T R_E^2 <= tol^2: the a-priori horizon of Theorem algorithm."""
+        """T with (contraction)^T R_E^2 <= tol^2: the a-priori horizon of Theorem thm:algorithm."""
         low, high = self.correction
         chi = high / low
         kappa = self.objective.L / self.objective.mu

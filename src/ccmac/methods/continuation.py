@@ -9,7 +9,7 @@ Opening: plain primal-dual gradient steps on the normalized stack,
 
 for as long as the proved gap falls at least like 1/k^2 (they win on well-conditioned problems).
 Then stages: an inexact proximal point method whose subproblems F + (nu/2) ||w - c||^2 are solved by
-the steps of Algorithm cvx-stage (without its augmentation, unless asked) until
+the steps of Algorithm alg:cvx-stage (without its augmentation, unless asked) until
 
     ||grad phi_nu(g) + p|| <= 0.8 nu ||g - c||   and   ||violation|| <= 0.8 (nu/L)^{1/2} ||g - c||;
 
@@ -106,7 +106,7 @@ def stage_step(
     p: Array,
     centre: Array,
 ) -> Moved:
-    """Algorithm cvx-stage. Cost: 1 gradient, 2 d_RF residuals (d_RF without augmentation)."""
+    """Algorithm alg:cvx-stage. Cost: 1 gradient, 2 d_RF residuals (d_RF without augmentation)."""
     g = s.tau * x + (1.0 - s.tau) * f
     slope = objective.gradient(g) + s.nu * (g - centre)
     violation = None
@@ -317,7 +317,7 @@ class GradientState(State):
 
 
 class AcceleratedGradient(ProvedIteration[GradientState]):
-    """Accelerated gradients for a smooth convex F without equations (Algorithm cvx-agd).
+    """Accelerated gradients for a smooth convex F without equations (Algorithm alg:cvx-agd).
 
         x+ = y - grad F(y)/L,   t+ = (1 + sqrt(1 + 4 t^2))/2,   y = x+ + (t - 1)/t+ (x+ - x)
 

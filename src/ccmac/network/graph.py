@@ -1,6 +1,7 @@
 """The communication graph and its gossip matrix W.
 
-W is symmetric positive semidefinite, supported on the edges, with kernel span{1}; one product
+W is symmetric positive semidefinite, supported on the edges, with kernel span{1}, hence
+range {r: sum_i r_i = 0} (Lemma lem:network-range); one product
 with W is one synchronous neighbor round. ``condition`` is kappa_W = lambda_max / lambda_min^+
 (1 for a single agent, which never communicates).
 """

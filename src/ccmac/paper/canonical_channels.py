@@ -1,10 +1,10 @@
-"""Canonical channels of a CC-MAC problem, matrix-free.
+"""Canonical channels of a CC-MAC problem, matrix-free (Equation eq:channels).
 
     K_1 = [E_m A  E_m B]   v_1 = (E_m b, c)      K_2 = [0  D        ]   v_2 = (e, 0)
           [C      0    ]                               [0  W (x) I_q]
 
 on u = (x_1, ..., x_n, z_1, ..., z_n), with E_m r = n^{-1/2} sum_i r_i. A tuple (x, z) is feasible
-iff its copy vector solves K_1 u = v_1, K_2 u = v_2 (Theorem equivalence).
+iff its copy vector solves K_1 u = v_1, K_2 u = v_2 (Theorem thm:equivalence).
 
 E_m is the theorem's exact oracle: these channels live in one process and charge products and
 modelled rounds only. What is executed on a network lies in ``ccmac.realizations``.
@@ -139,7 +139,7 @@ class Channels:
 def canonical_channels(
     problem: Problem, network: Network, *, ledger: Ledger | None = None
 ) -> Channels:
-    """The channels of Theorem equivalence; all agents in one process."""
+    """The channels of Theorem thm:equivalence; all agents in one process."""
     if not problem.complete:
         raise InputError(
             f"problem: holds {len(problem.agents)} of {problem.n} agents; "

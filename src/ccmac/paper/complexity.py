@@ -1,4 +1,6 @@
-"""The theory's orders evaluated for one problem (Table closest-comparison, Appendix resources).
+"""The theory's orders evaluated for one problem.
+
+Table tab:closest-comparison, Appendix app:resources.
 
 With L_eps = log(1/eps), T_sc = sqrt(kappa_f) L_eps and T_cvx = sqrt(L_f R^2 / eps), a row of the
 comparison gives gradients, affine work and neighbor rounds; the primitive ledger gives products by
@@ -186,7 +188,7 @@ def _comparison(
 def _primitive(
     problem: Problem, numbers: Mapping[str, float | None], log: float
 ) -> dict[str, float | None]:
-    """Orders of the primitive ledger (eq. explicit-primitive-complexity)."""
+    """Orders of the primitive ledger (Equation eq:explicit-primitive-complexity)."""
     kappa_f = numbers["kappa_f"]
     T = _times(_root(kappa_f), numbers["cross_factor"], log)
     first, second, local = (_root(numbers[k]) for k in ("k_1", "k_2", "kappa_C"))

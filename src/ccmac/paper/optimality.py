@@ -1,23 +1,25 @@
 """How far from optimal: methods on the hard families, measured over lower bound per resource.
 
+Theorem thm:minimax-sc, by instances instead of orders.
+
 The bound is fixed before anything runs. A run starts at zero and ends when
 
     RelErr = (||x - x*||^2 + ||z - z*||^2) / (||x*||^2 + ||z*||^2) <= tol,   z the mean copy.
 
 After k uses of a resource no copy of z, hence not their mean, has entries beyond chain place
-s = frontier(k), so that RelErr >= sum_{j > s} (z*_j)^2 / (||x*||^2 + ||z*||^2) (the tail of eqs.
-cvxlf-tail and cvxlf-affinehard, on the closed-form solution of the finite instance). The bound is
-T_s for the least s whose tail is at most tol. On the physical path the paper's explicit radius
-formula (eq. target-comm-lb) with eps = tol^{1/2} is printed too.
+s = frontier(k), so that RelErr >= sum_{j > s} (z*_j)^2 / (||x*||^2 + ||z*||^2) (the tail of
+Equation eq:cvxlf-tail and Equation eq:cvxlf-affinehard, on the closed-form solution of the finite
+instance). The bound is T_s for the least s whose tail is at most tol. On the physical path the
+paper's explicit radius formula (Equation eq:target-comm-lb) with eps = tol^{1/2} is printed too.
 
 The frontier test runs a method for a few iterations and looks for entries of z beyond the frontier
 of its solve phase: there must be none. (Counting setup too would make the test empty where the
 spectral estimates of the setup spend more rounds than the chain is long.)
 
 Without strong convexity the target is half the distance to the solution, RelErr <= 1/4: a point of
-accuracy mu R^2/24 in value and feasibility is that near (eq. cvxlf-nesting). ``scheduled`` is what
-the certified schedule would take for that accuracy: a proof of the order, with constants in the
-thousands. Of a maximum of affine functions subgradients learn one piece each, at constants as
+accuracy mu R^2/24 in value and feasibility is that near (Equation eq:cvxlf-nesting). ``scheduled``
+is what the certified schedule would take for that accuracy: a proof of the order, with constants in
+the thousands. Of a maximum of affine functions subgradients learn one piece each, at constants as
 impractical; ``cross-ipm``, which minimises its pieces, needs none of them.
 """
 

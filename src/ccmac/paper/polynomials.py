@@ -18,9 +18,9 @@ GRID_ROUNDING = 1e-14  # of a polynomial's values, about 1, in a recurrence of s
 Apply = Callable[[Array], Array]
 
 
-# -- x^{-1/2}: the separate normalizer of Proposition poly-normalization -----------------------
+# -- x^{-1/2}: the separate normalizer of Proposition prop:poly-normalization ------------------
 def paper_degree(ratio: float, accuracy: float) -> int:
-    """N with N + 1 = ceil(sqrt(ratio)/2 log(6/accuracy)) (Proposition poly-normalization)."""
+    """N with N + 1 = ceil(sqrt(ratio)/2 log(6/accuracy)) (Proposition prop:poly-normalization)."""
     return 0 if ratio <= 1 else max(math.ceil(math.sqrt(ratio) / 2 * math.log(6 / accuracy)) - 1, 0)
 
 
@@ -84,7 +84,10 @@ def clenshaw(coefficients: Array, a: float, b: float, apply: Apply, v: Array) ->
 
 # -- graph filter ------------------------------------------------------------------------------
 def graph_filter_degree(ratio: float) -> int:
-    """nu = ceil(sqrt(ratio)/2 log 4) (eq. graph-cheb-filter): 1 when the interval is a point."""
+    """nu = ceil(sqrt(ratio)/2 log 4): 1 when the interval is a point.
+
+    Equation eq:graph-cheb-filter.
+    """
     return math.ceil(math.sqrt(ratio) / 2 * math.log(4))
 
 

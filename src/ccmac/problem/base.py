@@ -1,4 +1,4 @@
-"""The problem that agents share.
+"""The problem that agents share (Equation eq:ccmac).
 
     min sum_i f_i(x_i, z)   s.t.   sum_i (A_i x_i + B_i z - b_i) = 0,  C_i x_i = c_i,  D_i z = e_i
 

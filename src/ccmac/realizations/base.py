@@ -185,8 +185,8 @@ class Certificates:
     spec(S_HC) in {0} u [mu_HC, h], ||H||^2 <= h;  spec(S_D) in {0} u [mu_D, d_D];
     spec(CC') in {0} u [l_C, u_C];  spec(W) in {0} u [l_W, u_W];  cross_factor >= chi;
     energy_radius R_E bounds the initial APAPC energy and gives the a-priori horizon
-    (Assumption spectral-certificates). What is missing is computed or estimated with a margin and
-    charged to ``setup``.
+    (Assumption ass:spectral-certificates). What is missing is computed or estimated with a margin
+    and charged to ``setup``.
     """
 
     h: float | None = None

@@ -5,8 +5,9 @@ prediction. With shares alpha_i of sum one,
 
     sum_i (X_i w_i - alpha_i p) / sqrt(N) = 0
 
-(the objective is that of :mod:`ccmac.vfl.model`). The loss is split evenly over the parties, or
-kept by one (``label_owner``). Each party centres and scales its own columns.
+(Equation eq:main-vfl-channels; the objective is that of :mod:`ccmac.vfl.model`). The loss is split
+evenly over the parties, or kept by one (``label_owner``). Each party centres and scales its own
+columns.
 """
 
 from __future__ import annotations

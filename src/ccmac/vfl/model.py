@@ -2,6 +2,7 @@
 
     min (1/W) sum_j s_j loss(p_j + b, y_j) + (rho/2N) ||p||^2 + (lambda/2) ||w||^2 + l1 ||w||_1
 
+(Equation eq:main-vfl-objective, more generally)
 with p = sum_i X_i w_i, weights s_j of sum W, and the intercept b unpenalized. The coupled row is
 scaled by 1/sqrt(N), and the shared variable is z = p / sqrt(N) for losses of a residual, z = p for
 the others. A loss with an intercept fits it where it is evaluated (``objectives.Intercept``);

@@ -65,7 +65,12 @@ def table_of(page: str, name: str) -> list[list[str]]:
 def test_the_page_counts_all_runs_and_the_papers_slopes() -> None:
     page = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
     assert table_of(page, "counted")[-1] == ["**all**", "302/302", "302/302"]
-    slopes = {row[0]: row[2] for row in table_of(page, "slopes")}
+    rows = table_of(page, "slopes")
+    slopes = {row[0]: row[2] for row in rows}
+    for name, paper, ours, *_ in rows:
+        if name.startswith("alpha"):
+            low, high = map(float, re.findall(r"[\d.]+", paper)[1:])
+            assert low <= float(ours.split()[0]) <= high  # the paper's interval
     assert slopes["runs that reach 1e-6"] == "182/182"
     assert float(slopes["alpha_aff, chi >= 1.5"].split()[0]) == pytest.approx(0.999, abs=0.02)
     assert float(slopes["alpha_comm"].split()[0]) == pytest.approx(0.991, abs=0.02)

@@ -66,7 +66,7 @@ def violation(problem: Problem, x: list[np.ndarray], z: np.ndarray) -> float:
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 4), present=st.sets(st.sampled_from(BLOCKS)))
 def test_feasible_iff_the_channels_hold(seed: int, n: int, present: set[str]) -> None:
-    """Theorem equivalence, both ways, for every pattern of absent blocks and for one agent."""
+    """Theorem thm:equivalence, both ways, for every pattern of absent blocks and for one agent."""
     rng = np.random.default_rng(seed)
     problem = drawn(rng, n, "".join(sorted(present)))
     network = Network.path(n)
@@ -90,7 +90,10 @@ def test_feasible_iff_the_channels_hold(seed: int, n: int, present: set[str]) ->
 
 
 class Lift:
-    """L_1 over L_2 of the executable lift, for any alpha and gamma (eq. Ksplit with W~ for W)."""
+    """L_1 over L_2 of the executable lift, for any alpha and gamma.
+
+    Equation eq:Ksplit with W~ for W.
+    """
 
     def __init__(self, problem: Problem, runtime: InProcess, alpha: float, gamma: float) -> None:
         alone = runtime.n == 1
@@ -137,7 +140,7 @@ class Lift:
 def test_the_lift_has_the_same_feasible_points(
     seed: int, n: int, alpha: float, gamma: float
 ) -> None:
-    """eq. Ksplit: solutions of the lift are feasible, and every feasible tuple has a y."""
+    """Equation eq:Ksplit: solutions of the lift are feasible, and every feasible tuple has a y."""
     rng = np.random.default_rng(seed)
     problem = drawn(rng, n, "ABCD")
     runtime = InProcess(Network.path(n))

@@ -1,4 +1,4 @@
-"""Primal-dual sliding (Algorithm cross-sliding): many subgradients for every affine call.
+"""Primal-dual sliding (Algorithm alg:cross-sliding): many subgradients for every affine call.
 
     xt = x + xh - x_before;   y = Proj_{Rl}(y + (K xt - v)/tau);   g = K'y
     u = x;  for t = 1..T:  u = Proj_{B(x0, 2R)} ((x + (t/2) u - (g + F'(u))/eta) / (1 + t/2))
@@ -6,7 +6,7 @@
 
 The stack is seen through G = K'K alone: y = K s with s += (xt - w_f)/tau and a feasible w_f found
 in setup, K'y = G s, ||y||^2 = <s, G s>: one residual an outer step. Lengths, with ||x0 - x*|| <= R,
-M >= ||F'|| on B(x*, 3R) and Rl = 2M/sigma (Lemma ns-dual-radius):
+M >= ||F'|| on B(x*, 3R) and Rl = 2M/sigma (Lemma lem:ns-dual-radius):
 
     eta = ||K|| Rl / R,   tau = ||K|| R / Rl,   T = max(1, ceil(32 M^2 / (eta eps)) - 3),
     om = 1 + 2 / (T (T + 3)),   N = ceil((1 + om) ||K|| R Rl / eps)

@@ -111,12 +111,12 @@ def _residual(design: Array, target: Array, best: Array) -> Array:
 
 
 def affine_fit(records: Sequence[Record]) -> Fit | None:
-    """N_aff ~ chi^alpha_aff."""
+    """N_aff ~ chi^alpha_aff (Equation eq:experimental-slopes)."""
     return power_law(records, lambda r: r.count("affine"), [lambda r: r.cross_factor])
 
 
 def communication_fit(records: Sequence[Record]) -> Fit | None:
-    """N_comm ~ (chi sqrt(kappa_W))^alpha_comm."""
+    """N_comm ~ (chi sqrt(kappa_W))^alpha_comm (Equation eq:experimental-slopes)."""
     return power_law(records, lambda r: r.rounds, [lambda r: r.cross_factor * math.sqrt(r.kappa_W)])
 
 

@@ -84,7 +84,10 @@ def figures(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def method_figure(records: Sequence[Record], title: str) -> Any:
-    """Three panels of error against cost: seed traces, their range, and the median."""
+    """Three panels of error against cost: seed traces, their range, and the median.
+
+    Figure fig:experiments-a9a, Figure fig:experiments-mushrooms, Figure fig:experiments-a8a-n16.
+    """
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(13.5, 4.1), sharey=True, constrained_layout=True)
@@ -148,7 +151,10 @@ def _legend(axes: Any) -> tuple[list[Any], list[str]]:
 
 
 def scaling_figure(records: Sequence[Record]) -> Any:
-    """Affine calls against chi and rounds against chi sqrt(kappa_W), with the fitted powers."""
+    """Affine calls against chi and rounds against chi sqrt(kappa_W), with the fitted powers.
+
+    Figure fig:experiments-scaling.
+    """
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), constrained_layout=True)

@@ -86,7 +86,10 @@ class Record:
 
     @property
     def reached(self) -> bool:
-        """Whether the target was met: RelErr <= tol, or what the certificate proves."""
+        """Whether the target was met: RelErr <= tol, or what the certificate proves.
+
+        Equation eq:main-exp-stop.
+        """
         if self.run.stop != "reference":
             return self.status == "optimal"
         error = self.summary.get("relative_error")

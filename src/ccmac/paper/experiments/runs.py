@@ -52,8 +52,8 @@ class SuiteRun:
     def solve_key(self) -> str:
         """Equal for runs with the same iterates.
 
-        The canonical realization does not look at the graph (Proposition lift-invariance): only the
-        modelled rounds of a call depend on it, so one solve serves all graphs.
+        The canonical realization does not look at the graph (Proposition prop:lift-invariance):
+        only the modelled rounds of a call depend on it, so one solve serves all graphs.
         """
         content = self.as_dict()
         if self.graph_free:

@@ -33,7 +33,7 @@ TEXT_COLUMNS = ("data", "method")
 
 
 def render(records: Sequence[Record], form: str = "markdown") -> str:
-    """The table of the records in one of :data:`FORMS`.
+    """The table of the records in one of :data:`FORMS` (Table tab:full-data-h100).
 
     Counts are those of the solve phase, medians with [Q1, Q3] where these differ. ``raw aff.`` are
     block products with A_i (or B_i) that K_1 needed; modelled rounds are marked.

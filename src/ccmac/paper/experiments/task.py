@@ -190,7 +190,7 @@ def _checked(name: str, found: object, agents: int) -> Problem:
 def _geometry(
     name: str, agents: int, seed: int, alpha: Any, options: tuple[tuple[str, Any], ...]
 ) -> dict[str, Any]:
-    """Geometry of the problem; the same on every graph (Proposition lift-invariance)."""
+    """Geometry of the problem; the same on every graph (Proposition prop:lift-invariance)."""
     return geometry(_problem(name, agents, seed, alpha, options)).as_dict()
 
 

@@ -89,7 +89,10 @@ class HardInstance(Instance):
         return float(np.sqrt(self.problem.n * float(missing @ missing)))
 
     def lower_bound(self, resource: Resource, eps: float) -> int:
-        """Uses of ``resource`` no linear-span method can avoid for ||w - w*|| <= eps ||w*||."""
+        """Uses of ``resource`` no linear-span method can avoid for ||w - w*|| <= eps ||w*||.
+
+        One instance's part of Equation eq:minimax-resource-def.
+        """
         exposure = self._exposure(resource)
         if not eps > 0:
             raise InputError(f"{self.name}: eps = {eps}; a relative distance is positive")

@@ -26,7 +26,7 @@ def matchings(length: int, grounded: bool) -> tuple[sp.csr_array, sp.csr_array]:
     """(R_1, R_2): R_2 pairs (1,2), (3,4), ...; R_1 pairs (2,3), (4,5), ...
 
     ``grounded`` puts the row u_1 on top of R_1 (eqs R1-def, R2-def); without it P_1 + P_2 is half
-    the path Laplacian (eq. cvxlf-matchings).
+    the path Laplacian (Equation eq:cvxlf-matchings).
     """
     even = _pairs(range(1, length - 1, 2), length)
     if grounded:
@@ -112,7 +112,7 @@ class ReflectedChain(Chain):
         return 0.5 * float(np.sum(np.diff(self.solution) ** 2))
 
     def tail(self, s: int) -> float:
-        """sum_{j > s} (u*_j)^2 in closed form (eq. cvxlf-tail has its asymptotic value)."""
+        """sum_{j > s} (u*_j)^2 in closed form (Equation eq:cvxlf-tail has its asymptotic value)."""
         N = self.length
         alpha = self.alpha
         sums = math.exp(-2 * s * alpha) - math.exp(-(4 * N - 2 * s) * alpha)
@@ -123,9 +123,9 @@ class ReflectedChain(Chain):
 class GroundedChain(Chain):
     """u* minimises (delta/2)||u||^2 + <u, (P_1 + P_2) u>/2 - seed u_1 with u_1 a row of R_1.
 
-    On l_2 the solution is c_r (1, r, r^2, ...), c_r^2 = 1 - r^2, of norm one (eq. hard-minimizer).
-    Cut at ``length`` it is exactly c_r v_j / (1 + r^{2 length}), and the cut costs at most
-    sqrt(2) r^length: the mirror image and the tail weigh r^{2 length} each, squared.
+    On l_2 the solution is c_r (1, r, r^2, ...), c_r^2 = 1 - r^2, of norm one (Equation
+    eq:hard-minimizer). Cut at ``length`` it is exactly c_r v_j / (1 + r^{2 length}), and the cut
+    costs at most sqrt(2) r^length: the mirror image and the tail weigh r^{2 length} each, squared.
     """
 
     @property
@@ -140,7 +140,7 @@ class GroundedChain(Chain):
 
     @property
     def seed(self) -> float:
-        """xi / t (eq. hard-xi)."""
+        """xi / t (Equation eq:hard-xi)."""
         return self.amplitude * (self.delta + (3.0 - self.r) / 2.0)
 
     @property
@@ -208,7 +208,9 @@ def linked_problem(
     objectives: Sequence[Objective],
     q: int,
 ) -> Problem:
-    """x_i = t R_g(i) u for the outer groups, as one coupled equation with A_i = J_i (eq. hard-A-B).
+    """x_i = t R_g(i) u for the outer groups, as one coupled equation with A_i = J_i.
+
+    Equation eq:hard-A-B.
 
     J_i puts agent i's rows into their own slot of R^m, so the sum over agents is a list of local
     links. u is the leading part of z; agents of group 2 own no x.

@@ -192,8 +192,8 @@ def _fit(X: Array, U: Array, y: Array, ridge: float, persons: int) -> Quadratic:
 def two_agent(t: float) -> Instance:
     """x_1 + x_2 + (1+t) z_1 + (1-t) z_2 = 1, z_1 = z_2, f_i = (x_i^2 + z^2)/2.
 
-    t moves weight between the two B_i with their sum fixed (app:two-agent-example): the solution
-    stays x_1 = x_2 = z = 1/4 with price -1/4, while c_F = |t| / sqrt(2 + t^2).
+    t moves weight between the two B_i with their sum fixed (Appendix app:two-agent-example): the
+    solution stays x_1 = x_2 = z = 1/4 with price -1/4, while c_F = |t| / sqrt(2 + t^2).
     """
     if not math.isfinite(t):
         raise InputError(f"two_agent: t = {t}; take a finite number")
@@ -217,7 +217,7 @@ def two_agent(t: float) -> Instance:
 
 
 def two_rows(theta: float) -> Instance:
-    """Rows (1, 0) and (cos theta, sin theta) as B_1 and D_1 of one agent (Proposition 2d).
+    """Rows (1, 0) and (cos theta, sin theta) as B_1 and D_1 of one agent (Proposition prop:2d).
 
     Each channel has condition one, the stack cot^2(theta/2), so chi = cot(theta/2). The right-hand
     sides are read off z = (1, 1); both rows together leave no other point, so z* = (1, 1).

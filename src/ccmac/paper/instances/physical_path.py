@@ -25,7 +25,9 @@ def physical_path(
     eps: float = 1e-6,
     consensus_block: bool | None = None,
 ) -> HardInstance:
-    """3 m_grp agents on a path, x_i = t R_1 u (first group) or t R_2 u (last) (thm:comm-lower).
+    """3 m_grp agents on a path, x_i = t R_1 u (first group) or t R_2 u (last).
+
+    Theorem thm:comm-lower.
 
     Objectives: (L/2)||x_i - xi e_1||^2 in the first group, (L/2)||x_i||^2 in the last, and
     (mu/2)||u||^2 everywhere; L = 1, mu = 1/kappa_f. On the feasible set this is m_grp L t^2 times a
@@ -35,7 +37,8 @@ def physical_path(
     an even support by one, P_2 (last group) an odd one; everything local is free. The groups are
     m_grp + 1 edges apart and a round crosses one edge, so place j needs T_j = (m_grp + 1)(j - 1)
     rounds. The tail of the chain turns this into a bound for a relative distance eps
-    (``lower_bound``); with the uncut chain it is eq. target-comm-lb (``radius_explicit_rounds``).
+    (``lower_bound``); with the uncut chain it is Equation eq:target-comm-lb
+    (``radius_explicit_rounds``).
 
     ``dimension``: coordinates kept of the infinite chain, by default the least for which the cut
     moves the solution by eps/1000. ``consensus_block`` (by default for t < 1) appends to z an
@@ -100,7 +103,9 @@ def _facts(
 
 
 def radius_explicit_rounds(m_grp: int, t: float, kappa_f: float, eps: float) -> float:
-    """(m_grp+1) [ log( sqrt(3/(3 + t^2 E_I)) / eps ) / (-log r) - 1 ]_+  (eq. target-comm-lb).
+    """(m_grp+1) [ log( sqrt(3/(3 + t^2 E_I)) / eps ) / (-log r) - 1 ]_+.
+
+    Equation eq:target-comm-lb.
 
     For the uncut chain without the appended block; eps is relative to the full radius, and
     E_I = (1 - r)(3 + r)/2.

@@ -3,14 +3,15 @@
 All members but :func:`matching_path` take L = 1, mu = 1/kappa, kappa >= 100 and the chain of
 N_c = 2 ceil(10/alpha) places. Smooth convex reading: with accuracy eps_cvx = mu R^2 / 24,
 T_cvx = sqrt(24 kappa), a point accurate in objective and feasibility lies within R/2 of the
-solution (eq. cvxlf-nesting), so ``lower_bound(resource, 0.5)`` bounds the smooth-convex cost too.
+solution (Equation eq:cvxlf-nesting), so ``lower_bound(resource, 0.5)`` bounds the smooth-convex
+cost too.
 
 Bounds, derived before any run. Seed e_1 in the first group only; P_1 acts there, P_2 in the last
 group, and each extends the support by at most one place, in turn. So place j needs
 Delta (j - 1) rounds when the groups are Delta edges apart; for one agent with virtual blocks,
 2 Delta (j - 1) affine calls, since K carries a block to its edges and K' an edge to its blocks.
-At s = floor(1/(2 alpha)) the tail still holds a fraction 0.998/e of ||u*||^2 (eq. cvxlf-tail); the
-bounds below use the exact tail.
+At s = floor(1/(2 alpha)) the tail still holds a fraction 0.998/e of ||u*||^2 (Equation
+eq:cvxlf-tail); the bounds below use the exact tail.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from ccmac.problem import Agent, Problem
 
 
 def communication_path(M: int, t: float, kappa: float) -> HardInstance:
-    """3M agents on a path, x_i = t R_1 u or t R_2 u in the outer groups (eq. cvxlf-hardobj).
+    """3M agents on a path, x_i = t R_1 u or t R_2 u in the outer groups.
+
+    Equation eq:cvxlf-hardobj.
 
     c = L t^2, delta = 3/(kappa t^2), Delta = M + 1: T_j = (M+1)(j-1) rounds. chi = h + t with
     h = sqrt(1+t^2), R^2 = M (3 + t^2 E_c) <= M (3 + 4/kappa). Order M t sqrt(kappa) rounds at
@@ -78,7 +81,7 @@ def bounded_angle(M: int, kappa: float, *, complete: bool = False) -> HardInstan
 
 
 def virtual_path(M: int, kappa: float) -> HardInstance:
-    """One agent, 3M virtual blocks, matchings as channels (eq. cvxlf-affinehard).
+    """One agent, 3M virtual blocks, matchings as channels (Equation eq:cvxlf-affinehard).
 
     chi = cot(pi/(6M)), Delta = M + 1: T_j = 2 (M+1)(j-1) affine calls, T_j = j gradients.
     """
@@ -157,7 +160,7 @@ def _check(M: int, t: float, kappa: float) -> None:
 def matching_path(
     N: int, kappa_f: float, *, eps: float = 1e-6, length: int | None = None
 ) -> HardInstance:
-    """One agent, z = N blocks, B_1 = M_odd x I and D_1 = M_even x I (thm:affine-lower).
+    """One agent, z = N blocks, B_1 = M_odd x I and D_1 = M_even x I (Theorem thm:affine-lower).
 
     Edges of one parity share no vertex, so each channel has orthonormal rows; their union is half
     the path Laplacian: c_F = cos(pi/N), chi = cot(pi/2N). The first g = max(1, N // 3) blocks carry
@@ -230,7 +233,10 @@ def block_path_instance(
 
 
 def alternating_incidence(blocks: int) -> tuple[sp.csr_array, sp.csr_array]:
-    """(M_odd, M_even): rows (e_i - e_{i+1})/sqrt 2 of a path on ``blocks`` vertices, by parity."""
+    """(M_odd, M_even): rows (e_i - e_{i+1})/sqrt 2 of a path on ``blocks`` vertices, by parity.
+
+    Lemma lem:path-matching.
+    """
     step = sp.eye_array(blocks - 1, blocks) - sp.eye_array(blocks - 1, blocks, k=1)
     rows = sp.csr_array(np.sqrt(0.5) * step)
     return sp.csr_array(rows[0::2]), sp.csr_array(rows[1::2])

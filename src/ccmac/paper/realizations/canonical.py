@@ -75,8 +75,8 @@ def canonical(
     ``rule``: degree of the normalizers from the paper's formula, the least degree computed to
     reach ``delta`` (``tight``), or exact whitening by a dense factorization (small problems);
     ``inner`` fixes channel 1's degree. ``interval``: ``certificate`` is [a/(3 chi^2), 2b] with
-    what is promised of the polynomials, 1 -+ delta (eq. normalized-joint-certificate), or with
-    their true spread when ``inner`` or exact whitening fixes them (``certificate-delta``: the
+    what is promised of the polynomials, 1 -+ delta (Equation eq:normalized-joint-certificate), or
+    with their true spread when ``inner`` or exact whitening fixes them (``certificate-delta``: the
     former always, ``certificate-spread``: the latter); ``tight`` the extremes of weighted
     projectors at the exact angle, ``minimal`` the same with the least safe outer degree. Cost of
     a residual: 2 affine calls, 2 (2N_j + 1) products of channel j's families, modelled rounds.

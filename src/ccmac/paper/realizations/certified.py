@@ -1,11 +1,14 @@
 """The certified realization: the paper's balanced lift, every constant as it is proved.
 
+Proposition prop:decentralized-bridge with the constants below.
+
     alpha^2 = 12 h,  beta^2 = 6 h,  gamma^2 = 8 d_D,  r = mu_f / (2 h)
     L^_j = p_j(L_j L_j') L_j,  p_1 on [mu_HC/4, 37 h],  p_2 on [mu_D/2, 19 d_D]
     spec^+(L^'L^) in [(1 - delta)/(3 Xi^2), 2 (1 + delta)]
 
-(Lemma structured-normalization, eq. normalized-joint-certificate). It runs along the edges alone
-and trusts supplied certificates. The two channels send their own messages; with nu = deg P_W,
+(Lemma lem:structured-normalization, Equation eq:normalized-joint-certificate). It runs along the
+edges alone and trusts supplied certificates. The two channels send their own messages; with nu =
+deg P_W,
 
     rounds per iteration = nu 2N [(2 N_1 + 1) + (2 N_2 + 1)] + 2 nu.
 """
@@ -50,7 +53,7 @@ LOCAL_ACCURACY = 0.5
 
 
 class PenaltyObjective(ExecutionObjective):
-    """Phi_loc = F + (r/2) ||A x + B z + alpha W~ y - b||^2 (eq. bridge-penalty).
+    """Phi_loc = F + (r/2) ||A x + B z + alpha W~ y - b||^2 (Equation eq:bridge-penalty).
 
     The penalty is zero on the feasible set; mu = mu_f/2 where the y_i sum to zero, L = L_f + 14
     mu_f.

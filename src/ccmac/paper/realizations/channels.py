@@ -7,10 +7,10 @@
           [beta C_*  0   0 ]         [0  gamma W~_q  0]
 
 K_2 uses the projector I - Pi in the place of W: the row space, hence the geometry, is the same
-(Proposition lift-invariance), and its cost in rounds is modelled anyway. In the balanced executable
-lift (Lemma structured-normalization), W~ = P_W(W) and C_* = p_C(CC')C. Every product with W is one
-neighbor round, so one action of either channel is nu = deg P_W rounds; nothing global is ever
-formed.
+(Proposition prop:lift-invariance), and its cost in rounds is modelled anyway. In the balanced
+executable lift (Lemma lem:structured-normalization), W~ = P_W(W) and C_* = p_C(CC')C. Every product
+with W is one neighbor round, so one action of either channel is nu = deg P_W rounds; nothing global
+is ever formed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ from ccmac.workspace.coupling import block_families, right_hand_sides
 
 # -- the parts -----------------------------------------------------------------------------------
 class FilteredGraph:
-    """W~ = P_W(W), positive spectrum in [1/2, 3/2], in nu rounds (eq. graph-cheb-filter)."""
+    """W~ = P_W(W), positive spectrum in [1/2, 3/2], in nu rounds.
+
+    Equation eq:graph-cheb-filter.
+    """
 
     def __init__(self, runtime: Runtime, low: float, high: float) -> None:
         self.runtime = runtime
@@ -150,7 +153,7 @@ class SummedCoupling(CoupledRows):
 
 
 class LocalizedCoupling(CoupledRows):
-    """A x + B z + alpha W~_m y = b, one block of rows per agent (eq. coupled-localized)."""
+    """A x + B z + alpha W~_m y = b, one block of rows per agent (Equation eq:coupled-localized)."""
 
     def __init__(
         self, problem: Problem, space: Space, graph: FilteredGraph | None, alpha: float

@@ -1,4 +1,4 @@
-"""p ~ x^{-1/2}, the polynomial that normalizes a channel (Proposition poly-normalization)."""
+"""p ~ x^{-1/2}, the polynomial that normalizes a channel (Proposition prop:poly-normalization)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class InverseRoot:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """Extremes of x p(x)^2 over [low, high], computed."""
+        """Extremes of x p(x)^2 over [low, high], computed.
+
+        The row space is kept where the least is positive (Lemma lem:rowspace-invariance).
+        """
         return inverse_root_interval(self.low, self.high, self.coefficients)
 
     def apply(self, gram: Callable[[Array], Array], rows: Array) -> Array:

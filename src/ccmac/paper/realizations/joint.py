@@ -143,7 +143,7 @@ def joint(
     """joint-apapc's system; ``eta`` defaults to the balance eta*.
 
     ``interval``: ``tight`` is the spectrum of the stack itself, ``minimal`` the same with the least
-    safe degree, ``certificate`` the envelope [delta_eta, Lambda_eta] of Theorem angle. Degree
+    safe degree, ``certificate`` the envelope [delta_eta, Lambda_eta] of Theorem thm:angle. Degree
     N = ceil sqrt(ratio). The canonical flavour knows its spectra exactly (dense, or in closed form
     when B_i = beta_i I and C, D are absent; Lanczos with margins on large problems). ``averaged``
     learns them along the edges, charged to ``setup``, as any split over processes can: in closed

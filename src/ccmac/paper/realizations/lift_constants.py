@@ -1,4 +1,6 @@
-"""Numbers the certified lift needs (Assumption spectral-certificates): supplied, or computed here.
+"""Numbers the certified lift needs: supplied, or computed here.
+
+Assumption ass:spectral-certificates.
 
 What is missing is computed from the blocks: from Gram matrices averaged over the graph, or, where
 m or q is large and one process holds the whole problem, from the geometry. Either way the scalars

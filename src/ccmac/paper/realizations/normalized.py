@@ -2,8 +2,8 @@
 
 A channel is a linear map with its right-hand side and the cost of one action (forward or adjoint).
 Its polynomial normalization is M^ = p(Q) M, Q = M M', with p the Chebyshev interpolant of x^{-1/2}
-(Proposition poly-normalization); one call M^ or M^' is 2 deg(p) + 1 actions. The stack adds the
-channels' normal residuals and charges two affine calls, one forward and one adjoint.
+(Proposition prop:poly-normalization); one call M^ or M^' is 2 deg(p) + 1 actions. The stack adds
+the channels' normal residuals and charges two affine calls, one forward and one adjoint.
 
 On small problems in one process a channel may be materialised: the same numbers faster, at the
 charge of the execution along the edges. A simulation that is not fused executes every round, bit
@@ -114,6 +114,8 @@ class PolynomialChannel(NormalizedChannel):
 
 class WhitenedChannel(NormalizedChannel):
     """M^ = (M M')^{+1/2} M by a dense SVD, so that M^'M^ is the projector onto Range(M').
+
+    No separate preconditioning does better (Theorem thm:blockwise-opt).
 
     For small problems. A call is charged as one action of the channel.
     """
@@ -252,12 +254,18 @@ def materialised(
 
 
 def spread_over(channels: Sequence[NormalizedChannel]) -> tuple[float, float]:
-    """(a, b) that hold spec^+(K^_j'K^_j) of every channel."""
+    """(a, b) that hold spec^+(K^_j'K^_j) of every channel.
+
+    A fixed spread costs the stack the factor b/a (Corollary cor:inexact-whitening).
+    """
     return min(c.spread[0] for c in channels), max(c.spread[1] for c in channels)
 
 
 def certified_interval(spread: tuple[float, float], chi: float, source: str) -> Interval:
-    """[a/(3 chi^2), 2b] of two channels with that spread (eq. normalized-joint-certificate)."""
+    """[a/(3 chi^2), 2b] of two channels with that spread.
+
+    Equation eq:normalized-joint-certificate, from Lemma lem:joint-cheb and the bridge of a lift.
+    """
     return Interval(spread[0] / (3.0 * chi * chi), 2.0 * spread[1], source)
 
 

@@ -1,4 +1,4 @@
-"""J separately normalized channels of one vector (Proposition multi-channel).
+"""J separately normalized channels of one vector (Proposition prop:multi-channel).
 
     a G_J <= sum_j M^_j'M^_j <= b G_J,   G_J = sum_j P_{U_j},   chi_{x,J} = sqrt(kappa_+(G_J))
 

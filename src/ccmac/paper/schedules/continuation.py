@@ -1,16 +1,19 @@
-"""The paper's schedule of smooth-convex continuation (Algorithms cvx-stage and cvx-continuation).
+"""The paper's schedule of smooth-convex continuation.
+
+Algorithm alg:cvx-stage, Algorithm alg:cvx-continuation; the orders of
+Theorem thm:smooth-convex-logfree.
 
 Each stage minimises F + (L/2) <w - w_ref, P (w - w_ref)> + (nu/2) ||w - w0||^2 on the feasible set
 by accelerated primal-dual steps with P = I - r(Q), then nu is halved; x restarts at f, the dual
 stays. The output is repaired by affine calls alone. F need not be strongly convex. Log-free lengths
-(eq. cvxlf-schedule), T = sqrt(L R^2 / eps):
+(Equation eq:cvxlf-schedule), T = sqrt(L R^2 / eps):
 
     B = max(200, 20 + (Lambda + 6)^2),   S = ceil log2(64 L R^2 / eps),   nu_s = L 2^{-s},
     k_s = ceil(log B / log(1 + 2^{-s/2}/24)),
     k = max(0, ceil log2(16 sqrt(2) (Lambda + 6) L R^2 / eps))
 
-Ledger (eq. cvxlf-ledger): 1 + A_tot gradients, d_RF (4 A_tot + 2k + 4) affine calls, exactly, where
-A_tot = sum_s k_s = O(T).
+Ledger (Equation eq:cvxlf-ledger): 1 + A_tot gradients, d_RF (4 A_tot + 2k + 4) affine calls,
+exactly, where A_tot = sum_s k_s = O(T).
 """
 
 from __future__ import annotations
@@ -87,7 +90,7 @@ def certified_schedule(L: float, radius: float, epsilon: float, budget: float) -
 
 
 def gradient_steps(L: float, radius: float, epsilon: float) -> int:
-    """N_AGD = ceil sqrt(2 L R^2 / eps) of the branch without equations (Algorithm cvx-agd)."""
+    """N_AGD = ceil sqrt(2 L R^2 / eps) of the branch without equations (Algorithm alg:cvx-agd)."""
     return max(1, math.ceil(math.sqrt(2.0 * L * radius * radius / epsilon)))
 
 
@@ -112,7 +115,7 @@ class Continuation(ProvedIteration[StageState]):
         self.schedule = schedule
 
     def begin(self, w: Array, p: Array, price: Array) -> StageState:
-        """p0 = UF(g0) - g0 (eq. cvxlf-init): 1 gradient, d_UF residuals."""
+        """p0 = UF(g0) - g0 (Equation eq:cvxlf-init): 1 gradient, d_UF residuals."""
         system = self.system.homogeneous()
         interval = self.system.interval
         gradient = self.objective.gradient(w)

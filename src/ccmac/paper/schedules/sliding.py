@@ -1,5 +1,7 @@
 """The certified schedule of primal-dual sliding, for a radius R and a bound M on subgradients.
 
+Theorem thm:nonsmooth-upper, with M of Equation eq:local-lipschitz.
+
 For a mu-strongly convex F phases with R_{s+1} = R_s / 2 and eps_s = mu R_s^2 / 8 end after the
 first eps_s <= eps. About 8 chi M R / eps affine calls and 64 (M R / eps)^2 subgradients; a norm
 over all agents after each of them, whose rounds are charged.
