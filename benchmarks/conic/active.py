@@ -19,18 +19,57 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
+from ccmac.objectives.polyhedral import Polyhedral
 from conic.agent import Agent, Point, Shared
+from conic.equilibration import Units
+from conic.model import Model
 
 if TYPE_CHECKING:
     from conic.iteration import Interior, InteriorState
 
+ROOM = 1e-3  # least slack and multiplier of a warm start, in equilibrated units
+MET = 1e-8  # a slack below this, in equilibrated units, is none
 PASSES = 2  # sums: the system, then what rounding and proximal terms left
 HELD = 1e-10  # proximal weight of active rows, less than that of an interior point
 WRONG = 1e-9  # a multiplier below this, in equilibrated units, is rounding
 
 
+def guess(
+    form: Polyhedral, p: Model, units: Units, point: tuple[Array, Array], along: Array
+) -> Point:
+    """An agent's unknowns at the user's (x, z), with ``along`` = A'lambda + C'kappa.
+
+    Multipliers of bounds and signs make up for what is left of the slope; a bound on z, whose slope
+    is everybody's, is taken for active where it is met.
+    """
+    x, z = point
+    u = np.append(x, z)
+    slacks = []
+    slopes = []
+    for term in form.terms:
+        image = np.asarray(term.R @ u) - term.h
+        slacks.append(term.slack(image))
+        slopes.append(term.multiplier(image))
+    y = np.concatenate([x, *slacks]) / (units.far * units.y)
+    z = z / (units.far * units.z)
+    slack = np.where(p.cone.equations, 0.0, p.h - p.G @ y - p.H @ z)
+    v = np.zeros(p.rows)
+    if form.terms:
+        part = p.parts["epigraphs"]
+        v[part] = units.cost * np.concatenate(slopes) / units.rows[part]
+    slope = p.P @ y + p.P_z @ z + p.c + p.G.T @ v
+    slope[: p.d] += units.cost * units.y[: p.d] * along
+    need = np.maximum(-(p.G @ slope), 0.0)
+    on_z = np.diff(p.H.indptr) > 0
+    need[on_z] = np.where(slack[on_z] <= MET, 1.0, 0.0)
+    inside = np.maximum(slack, ROOM)
+    free = p.cone.equations
+    return Point(y, np.where(free, 0.0, inside), np.where(free, v, np.maximum(need, ROOM)))
+
+
 def settled(run: Interior, state: InteriorState) -> InteriorState:
     """The point that the active rows of a state determine; tau = 1."""
+    run.work.ledger.charge(argmins=1)
     z, dual = np.split(state.common[0] / state.tau, [run.q])
     points = [Point(*(part / state.tau for part in p.flat)) for p in run.points(state)]
     guesses = [Guess(agent, point) for agent, point in zip(run.agents, points, strict=True)]

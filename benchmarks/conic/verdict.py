@@ -1,0 +1,105 @@
+"""Certificates that there is no solution, from an interior point that runs off to infinity.
+
+Where kappa outgrows tau, (lambda, v) tends to a Farkas certificate or (y, z) to a recession
+direction. A direction is first projected onto its active rows and the kernel of P, by
+
+    minimize ||d - d_0||^2 / 2 + (w/2) d'P d   s.t.   A d = 0,  G_A d = 0,     w large,
+
+in two sums; both are judged in the agents' own blocks.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.certificates.farkas import Farkas, Infeasibility, Lambda, crossing
+from ccmac.certificates.recession import Recession, Recessions
+from ccmac.inputs import Array
+from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.workspace import Workspace
+from conic.active import settled
+from conic.agent import Agent
+from conic.iteration import Interior, InteriorState
+from conic.model import Model
+from conic.system import CommonSystem
+
+HEAVY = 1e12  # w over the largest entry of P
+
+
+class Verdicts:
+    """Looks at rays of one problem; bounds on z are gathered when the first one is looked at."""
+
+    def __init__(self, work: Workspace, forms: list[Polyhedral], models: list[Model]) -> None:
+        self.work = work
+        self.forms = forms
+        self.models = models
+        self._ends: Array | None = None
+
+    def __call__(
+        self, iteration: Interior, state: InteriorState
+    ) -> Infeasibility | Recession | None:
+        """What the state proves, if anything."""
+        ends = self.ends()
+        conflict = crossing(ends, self.work.problem.m)
+        if conflict is not None:
+            return conflict
+        q = self.work.problem.q
+        both = ends[:, :q].max(axis=0), ends[:, q:].min(axis=0)
+        dual, rows = iteration.multipliers(state)
+        given = Lambda(
+            -dual, self._part(rows, "C"), self._part(rows, "D"), self._part(rows, "epigraphs")
+        )
+        conflict = Farkas(self.work, self.forms, both).test(given)
+        reduced = self.work.gather_constraints()
+        if conflict is not None or reduced is None:
+            return conflict
+        ray = straightened(iteration, state)
+        return Recessions(self.work, reduced, self.forms, both).test(*iteration.direction(ray))
+
+    def ends(self) -> Array:
+        """Every agent's lower and upper bounds on z."""
+        if self._ends is None:
+            q = self.work.problem.q
+            rows = np.zeros((len(self.forms), 2 * q))
+            for row, form in zip(rows, self.forms, strict=True):
+                row[:] = np.append(
+                    form.lower[form.lower.size - q :], form.upper[form.upper.size - q :]
+                )
+            self._ends = self.work.runtime.gather(rows)
+        return self._ends
+
+    def _part(self, rows: list[Array], name: str) -> list[Array]:
+        """The agents' multipliers of rows of one kind, with the sign of a Farkas certificate."""
+        none = slice(0, 0)
+        return [-v[p.parts.get(name, none)] for v, p in zip(rows, self.models, strict=True)]
+
+
+def straightened(run: Interior, state: InteriorState) -> InteriorState:
+    """The state with its direction projected; tau = 1."""
+    size = max(state.kappa, 1e-300)
+    models = []
+    for p, point in zip(run.models, run.points(state), strict=True):
+        largest = max(float(np.abs(M.data).max(initial=0.0)) for M in (p.P, p.P_z, p.P_zz))
+        w = HEAVY / largest if largest > 0 else 0.0
+        models.append(
+            replace(
+                p,
+                P=sp.csr_array(sp.eye_array(p.size) + w * p.P),
+                P_z=sp.csr_array(w * p.P_z),
+                P_zz=sp.csr_array(w * p.P_zz),
+                c=-point.y / size,
+                c_z=np.zeros_like(p.c_z),
+                h=np.zeros_like(p.h),
+                b=np.zeros_like(p.b),
+            )
+        )
+    ray = copy(run)
+    ray.models = models
+    ray.agents = [Agent(p) for p in models]
+    table = run.work.agreed[run.name]
+    ray.system = CommonSystem(ray.agents, table, run.q, run.m)
+    return settled(ray, replace(state, tau=size))
