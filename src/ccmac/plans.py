@@ -27,13 +27,12 @@ SEEN = {
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to solve the problem, with what it is expected to send: ``before`` in the setup that
-    all ways have in common, ``once`` in its own, ``steps`` times ``step``, and ``proofs`` that are
-    not made with the steps.
+    """One way to solve the problem, and what it is expected to send.
 
-    ``bill`` is what all but ``before`` costs, by which ways are compared, ``within`` the factor to
-    which the number of steps is known, ``memory`` the bytes that an agent keeps, ``reveals`` what
-    agents send parts of.
+    ``once`` in the setup, ``steps`` times ``step``, and ``proofs`` that are not made with the
+    steps. ``within`` is the factor to which the number of steps is known, ``bill`` what the way's
+    own part costs, by which ways are compared, ``memory`` the bytes that an agent keeps,
+    ``reveals`` what agents send parts of.
     """
 
     regime: str
@@ -45,19 +44,16 @@ class Alternative:
     memory: int
     reveals: str
     bill: float = math.nan
-    before: Cost = field(default_factory=Cost)
     proofs: Cost = field(default_factory=Cost)
 
     @property
     def predicted(self) -> Cost:
         """The ledger."""
-        return self.before + self.once + self.steps * self.step + self.proofs
+        return self.once + self.steps * self.step + self.proofs
 
     @property
     def cautious(self) -> Cost:
-        """All but ``before``, with sqrt(within) times the steps: between those predicted and the
-        most, so that whoever decides by it is wrong by as little as can be either way.
-        """
+        """With sqrt(within) times the steps: between those predicted and the most."""
         steps = math.ceil(math.sqrt(self.within) * self.steps)
         return self.once + steps * self.step + self.proofs
 
@@ -156,10 +152,10 @@ def charged(
     """The first with the setup and the step that ``method`` really has, and what travels with it:
     of these only the number of steps is a forecast.
     """
-    if alternatives[0].method != method:
+    if not alternatives or alternatives[0].method != method:
         return alternatives
     spent = runtime.ledger.of("setup") + runtime.waiting_cost(step)
-    return (replace(alternatives[0], before=spent, once=Cost(), step=step), *alternatives[1:])
+    return (replace(alternatives[0], once=spent, step=step), *alternatives[1:])
 
 
 def shown_alternatives(alternatives: Sequence[Alternative]) -> list[str]:

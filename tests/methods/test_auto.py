@@ -10,80 +10,53 @@ import ccmac
 from ccmac import Certificates
 from ccmac.errors import InputError
 from ccmac.ledger import Costs
-from ccmac.methods import (
-    Auto,
-    CrossApapc,
-    CrossContinuation,
-    CrossDirect,
-    CrossIpm,
-    CrossLbfgs,
-    CrossNewton,
-    CrossSliding,
-)
-from ccmac.methods.auto import ARGMIN_GRADIENTS
-from ccmac.methods.base import Method, Request
+from ccmac.methods import Auto
 from ccmac.methods.newton.eliminated import EliminatedNewton
-from ccmac.methods.start import starting_point
-from ccmac.runtime import InProcess
-from ccmac.workspace import Workspace
 from pins.problems import posed
 
 
-def chosen(name: str, costs: Costs | None = None, **options: Any) -> Method:
+def chosen(name: str, costs: Costs | None = None, **options: Any) -> str:
     made = posed(name)
-    work = Workspace(made.problem, InProcess(made.network or ccmac.Network.complete(1)))
-    request = Request(1e-6, *starting_point(work, None), costs=costs or Costs())
-    method, why = Auto(**options).choose(work, request)
-    assert why
-    return method
+    plan = ccmac.plan(made.problem, made.network, Auto(**options), costs=costs)
+    assert plan.why
+    return plan.method
 
 
 @pytest.mark.parametrize(
     ("problem", "options", "method"),
     [
-        ("quadratic", {}, CrossDirect()),
-        ("quadratic", {"access": "factor"}, CrossDirect()),
-        ("quadratic", {"access": "matvec"}, CrossApapc(access="matvec")),
-        ("quadratic", {"realization": "averaged"}, CrossApapc()),
-        ("quadratic", {"realization": "certified"}, CrossApapc(realization="certified")),
-        (
-            "quadratic",
-            {"certificates": Certificates(h=100.0, mu_HC=0.01)},
-            CrossApapc(certificates=Certificates(h=100.0, mu_HC=0.01)),
-        ),
-        ("quadratic", {"radius": 3.0}, CrossDirect(radius=3.0)),
-        ("stack", {}, CrossApapc()),
-        ("flat", {}, CrossDirect()),
-        ("flat", {"radius": 3.0, "accuracy": 0.1}, CrossDirect(radius=3.0, accuracy=0.1)),
-        ("flat", {"access": "matvec"}, CrossContinuation(access="matvec")),
-        ("absolute", {}, CrossIpm()),
-        ("absolute", {"realization": "canonical"}, CrossSliding(realization="canonical")),
-        ("box", {}, CrossIpm()),
-        ("box", {"realization": "averaged"}, CrossSliding()),
-        ("composite", {}, CrossSliding()),
+        ("quadratic", {}, "cross-direct"),
+        ("quadratic", {"access": "factor"}, "cross-direct"),
+        ("quadratic", {"access": "matvec"}, "cross-apapc"),
+        ("quadratic", {"realization": "averaged"}, "cross-apapc"),
+        ("quadratic", {"certificates": Certificates(h=100.0, mu_HC=0.01)}, "cross-apapc"),
+        ("quadratic", {"radius": 3.0}, "cross-direct"),
+        ("stack", {}, "cross-apapc"),
+        ("flat", {}, "cross-direct"),
+        ("flat", {"radius": 3.0, "accuracy": 0.1}, "cross-direct"),
+        ("flat", {"access": "matvec"}, "cross-continuation"),
+        ("long", {}, "cross-ipm"),
+        ("absolute", {}, "cross-ipm"),
+        ("absolute", {"realization": "canonical"}, "cross-sliding"),
+        ("box", {}, "cross-ipm"),
+        ("box", {"realization": "averaged"}, "cross-sliding"),
+        ("composite", {}, "cross-sliding"),
     ],
 )
-def test_the_method_that_fits(problem: str, options: dict[str, Any], method: Method) -> None:
+def test_the_method_that_fits(problem: str, options: dict[str, Any], method: str) -> None:
     assert chosen(problem, **options) == method
 
 
-def test_newton_where_averagings_have_a_price() -> None:
-    assert chosen("logistic") == CrossNewton()
-    assert chosen("logistic", Costs(round=0.0)) == CrossApapc()
-    assert chosen("logistic", access="matvec") == CrossApapc(access="matvec")
+def test_newton_where_averagings_cost_something() -> None:
+    assert chosen("logistic") == "cross-newton"
+    assert chosen("logistic", Costs(round=0.0)) == "cross-apapc"
+    assert chosen("logistic", access="matvec") == "cross-apapc"
 
 
-def test_prices_decide_between_gradients_and_minimisations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one averaging costs as much as the gradients of one minimisation, and Newton is out."""
-    monkeypatch.setattr(Auto, "_newton", lambda *_: False)
-    made = posed("logistic")
-    assert made.network is not None
-    rounds = InProcess(made.network).averaging.rounds
-    edge = ARGMIN_GRADIENTS / rounds
-    assert chosen("logistic", Costs(round=1.01 * edge)) == CrossLbfgs()
-    assert chosen("logistic", Costs(round=0.99 * edge)) == CrossApapc()
-    assert chosen("logistic", Costs(gradient=0.0, product=1.0, round=0.0)) == CrossApapc()
-    assert chosen("logistic", Costs(round=9 * edge), realization="averaged") == CrossApapc()
+def test_options_are_handed_on() -> None:
+    made = posed("quadratic")
+    plan = ccmac.plan(made.problem, made.network, Auto(realization="certified"))
+    assert (plan.method, plan.realization) == ("cross-apapc", "certified")
 
 
 def test_the_plan_says_what_was_chosen_and_why() -> None:

@@ -1,11 +1,16 @@
-"""``method="auto"``: the method that fits the objectives and the prices, and why."""
+"""``method="auto"``: a table of rules chooses the method that fits, and says why.
+
+The rules go from few to many communication rounds; the first that holds decides. Where bytes are
+expensive a rival of lower predicted cost takes its place; after a stall the next method goes on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ccmac.ledger import GREATEST, Cost
+from ccmac.ledger import GREATEST, Cost, Costs
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
@@ -26,7 +31,146 @@ from ccmac.plans import Alternative
 from ccmac.realizations.base import Certificates
 from ccmac.workspace import Workspace
 
-ARGMIN_GRADIENTS = 20  # inside one entrywise minimisation, as counted on real data (15 to 22)
+Kind = type[Method]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the rules ask of a problem: sizes that everybody knows, and what is gathered once.
+
+    ``free``: no realization, certificates or products-only access was asked for.
+    """
+
+    work: Workspace
+    costs: Costs
+    free: bool
+
+    def has(self, *names: str) -> bool:
+        """Whether the objectives offer all of it together."""
+        return self.work.capabilities.issuperset(names)
+
+    @property
+    def strong(self) -> bool:
+        """Smooth and strongly convex."""
+        return self.has("smooth", "strongly convex")
+
+    @property
+    def factorable(self) -> bool:
+        """Quadratic, and every agent can factorize its Hessian."""
+        return self.free and self.has("quadratic") and self.work.curvature.factorable
+
+    @property
+    def summable(self) -> bool:
+        """Quadratics whose equations all agents may know, in full or (masked) in sums."""
+        work = self.work
+        hidden = work.hides and self.has("strongly convex")
+        return self.factorable and (work.gatherable or hidden)
+
+    def in_one_sum(self) -> bool:
+        """Summable, flat directions few enough; masked rows have to be seen to be independent."""
+        if not self.summable:
+            return False
+        if (sums := self.work.gather_sums()) is not None:
+            return sums.independent
+        if self.has("strongly convex"):
+            return True
+        known = self.work.gather_constraints()
+        return known is not None and affordable(self.work, known)
+
+    def has_newton(self) -> bool:
+        """Whether cross-newton has a form: z follows from x, or its matrix can be summed."""
+        if not self.free or not self.has("smooth") or self.has("quadratic"):
+            return False
+        if self.costs.round <= 0:
+            return False
+        return self.work.gather_explicit() is not None or summable(self.work) is not None
+
+    def averagings_dominate(self) -> bool:
+        """Whether one averaging costs more than the gradients of one local minimisation."""
+        averaging = self.costs.round * self.work.runtime.averaging.rounds
+        gradients = 20  # inside one entrywise minimisation: 15 to 22 counted on real data
+        expensive = averaging >= gradients * self.costs.gradient and averaging > 0
+        return expensive and without_factorizations(self.work)
+
+    def has_short_rows(self) -> bool:
+        """Whether rounds have a cost, and long rows of few columns can be made short."""
+        return self.free and self.costs.round > 0 and bool(compressible(self.work))
+
+    def has_small_blocks(self) -> bool:
+        """Whether the agents' blocks and the common system are small."""
+        return self.free and solvable(self.work)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition, the method taken where it holds, and the reason shown."""
+
+    holds: Callable[[Case], bool]
+    method: Kind
+    why: str
+
+
+# First-order methods without strong convexity, one vector an averaging; no messages to decide.
+FIRST_ORDER = (
+    Rule(
+        lambda c: c.has("prox", "smooth") and c.work.curvature.separable,
+        CrossSliding,
+        "smooth but not strongly convex, and every objective has a prox",
+    ),
+    Rule(
+        lambda c: c.has("prox") and not c.has("smooth"),
+        CrossSliding,
+        "not smooth, and every objective has a prox",
+    ),
+    Rule(lambda c: c.has("smooth") and not c.work.curvature.L.any(), CrossSliding, "linear"),
+    Rule(lambda c: c.has("smooth"), CrossContinuation, "smooth but not strongly convex"),
+    Rule(lambda c: True, CrossSliding, "not smooth, and some objective has no prox"),
+)
+
+RULES = (
+    Rule(Case.has_newton, CrossNewton, "smooth, with Hessians: fewest averagings"),
+    Rule(lambda c: c.strong and c.in_one_sum(), CrossDirect, "quadratic, in one sum"),
+    Rule(
+        lambda c: c.strong and c.factorable,
+        CrossCg,
+        "quadratic with cheap local solves: fewest averagings",
+    ),
+    Rule(
+        lambda c: c.strong and c.free and not c.has("quadratic") and c.averagings_dominate(),
+        CrossLbfgs,
+        "averagings more expensive than local minimisations: fewest of them",
+    ),
+    Rule(lambda c: c.strong, CrossApapc, "smooth and strongly convex objectives"),
+    Rule(Case.in_one_sum, CrossDirect, "quadratic with flat directions, in one sum"),
+    Rule(
+        lambda c: c.has("polyhedral") and c.has_short_rows(),
+        CrossIpm,
+        "kinks and a squared loss, or hinges, of few columns: interior points",
+    ),
+    Rule(
+        lambda c: c.has("polyhedral") and c.has_small_blocks(),
+        CrossIpm,
+        "quadratic with bounds, kinks or flat directions, by interior points",
+    ),
+    *FIRST_ORDER,
+)
+
+# What goes on after a stall or a divergence: where F is strongly convex, and elsewhere.
+FALLBACKS: dict[Kind, tuple[Kind, Kind]] = {
+    CrossDirect: (CrossCg, CrossIpm),
+    CrossNewton: (CrossApapc, CrossContinuation),
+    CrossCg: (CrossApapc, CrossContinuation),
+    CrossLbfgs: (CrossApapc, CrossContinuation),
+}
+
+# What fits as well, with other bytes and rounds: where F is strongly convex, and elsewhere. Of
+# interior points it is a first-order method.
+RIVALS: dict[Kind, tuple[tuple[Kind, ...], tuple[Kind, ...]]] = {
+    CrossDirect: ((CrossCg, CrossApapc), (CrossIpm, CrossContinuation)),
+    CrossNewton: ((CrossApapc,), (CrossContinuation,)),
+    CrossCg: ((CrossDirect, CrossApapc), ()),
+    CrossLbfgs: ((CrossApapc,), ()),
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +182,7 @@ class Auto(Method):
     """
 
     name = "auto"
-    summary = "the method that fits the objectives and the prices"
+    summary = "the method that fits the objectives and the costs"
 
     realization: str | None = option(
         None, str, "how the constraints are executed", choices=REALIZATIONS
@@ -55,12 +199,12 @@ class Auto(Method):
 
     def announce(self, work: Workspace, request: Request) -> None:
         """Of cross-direct, where that is going to be chosen."""
-        if self._direct(work):
+        if self._case(work).summable:
             self._cheapest(CrossDirect(), "", work, request)[0].announce(work, request)
 
     def finds_falls(self, work: Workspace) -> bool:
         """Where cross-direct is chosen."""
-        return self._direct(work) and self._few(work)
+        return self._case(work).in_one_sum()
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Of the method chosen."""
@@ -72,153 +216,71 @@ class Auto(Method):
 
     def ranked(self, work: Workspace, request: Request) -> list[tuple[Method, str]]:
         """The methods to take one after the other, should one stall."""
-        method, why = self._cheapest(*self._first(work, request), work, request)
-        strongly = "strongly convex" in work.capabilities
-        following = list[type[Method]]()
-        if isinstance(method, CrossDirect) and not strongly:
-            following = [CrossIpm]
-        elif isinstance(method, CrossDirect):
-            following = [CrossCg]
-        elif isinstance(method, CrossCg | CrossLbfgs | CrossNewton):
-            following = [CrossApapc if strongly else CrossContinuation]
-        after = [(self._with(kind), "what came before it stalled") for kind in following]
-        return [(method, why), *after]
+        case = self._case(work, request.costs)
+        rule = next(rule for rule in RULES if rule.holds(case))
+        found = self._cheapest(self._with(rule.method), rule.why, work, request)
+        kinds = FALLBACKS.get(type(found[0]))
+        if kinds is None:
+            return [found]
+        after = kinds[0] if case.has("strongly convex") else kinds[1]
+        return [found, (self._with(after), "what came before it stalled")]
 
     def alternatives(
         self, work: Workspace, request: Request, chosen: Method
     ) -> tuple[Alternative, ...]:
-        """What the method chosen and others that fit would send: the one chosen, then by bill."""
+        """What the method chosen and its rivals would send: the one chosen, then by bill."""
         first = forecast(chosen, work, request)
-        others = (forecast(method, work, request) for method in self._others(chosen, work))
         spent = work.ledger.of("setup")
-        if first is not None and first.method == CrossDirect.name:
-            spent = spent - (first.once if "strongly convex" in work.capabilities else Cost())
+        gathered = work.constraints is not None and "strongly convex" in work.capabilities
+        if first is not None and first.method == CrossDirect.name and gathered:
+            spent = spent - first.once  # rivals would not have sent a matrix with the equations
         before = Cost({unit: count for unit, count in spent.items() if unit not in GREATEST})
-        known = [replace(a, before=before) for a in others if a is not None]
+        found = [forecast(method, work, request) for method in self._rivals(chosen, work)]
+        known = [replace(a, once=before + a.once) for a in found if a is not None]
         known.sort(key=lambda a: a.bill)
         return tuple(known if first is None else [first, *known])
 
-    def _others(self, chosen: Method, work: Workspace) -> list[Method]:
+    def _case(self, work: Workspace, costs: Costs | None = None) -> Case:
+        asked = self.realization is not None or self.certificates is not None
+        free = not asked and self.access in (None, "factor") and work.stack is None
+        return Case(work, costs or Costs(), free)
+
+    def _rivals(self, chosen: Method, work: Workspace) -> list[Method]:
         """Methods that fit where ``chosen`` does; no messages."""
-        able = work.capabilities
-        if isinstance(chosen, CrossDirect) and "strongly convex" not in able:
-            kinds: list[type[Method]] = [CrossIpm, CrossContinuation]
-        elif isinstance(chosen, CrossDirect | CrossCg):
-            kinds = [CrossDirect, CrossCg, CrossApapc]
-        elif isinstance(chosen, CrossNewton | CrossLbfgs):
-            kinds = [CrossApapc if "strongly convex" in able else CrossContinuation]
-        elif isinstance(chosen, CrossIpm):
-            smooth = "smooth" in able and "prox" not in able
-            kinds = [CrossContinuation if smooth else CrossSliding]
-        else:
-            kinds = []
-        return [self._with(kind) for kind in kinds if not isinstance(chosen, kind)]
+        if isinstance(chosen, CrossIpm):
+            case = self._case(work)
+            return [self._with(next(rule.method for rule in FIRST_ORDER if rule.holds(case)))]
+        strong, other = RIVALS.get(type(chosen), ((), ()))
+        kinds = strong if "strongly convex" in work.capabilities else other
+        return [self._with(kind) for kind in kinds]
 
     def _cheapest(
         self, method: Method, why: str, work: Workspace, request: Request
     ) -> tuple[Method, str]:
         """The one of fewest rounds, unless the bytes of a summed matrix would cost more than its
-        rounds and another's bill is lower even with more steps than it is predicted to take.
+        rounds and a rival's bill is lower even with more steps than it is predicted to take.
         """
         costs = request.costs
         k = work.problem.m + work.problem.q
         matrix = work.runtime.average_cost(k * (k + 1) // 2)
-        dear = costs.byte * matrix["bytes"] > costs.round * matrix["rounds"]
-        mine = forecast(method, work, request) if dear else None
+        if costs.byte * matrix["bytes"] <= costs.round * matrix["rounds"]:
+            return method, why
+        mine = forecast(method, work, request)
         if mine is None:
             return method, why
         best = mine.bill
-        for other in self._others(method, work):
-            found = forecast(other, work, request)
-            if found is not None and (bill := request.costs.bill(found.cautious)) < best:
-                method = other
+        for rival in self._rivals(method, work):
+            found = forecast(rival, work, request)
+            if found is not None and (bill := costs.bill(found.cautious)) < best:
+                method = rival
                 best = bill
-                why = f"fewer bytes than {mine.method} at these prices"
+                why = f"fewer bytes than {mine.method} at these costs"
         return method, why
 
-    def _first(self, work: Workspace, request: Request) -> tuple[Method, str]:
-        able = work.capabilities
-        if self._newton(work, request):
-            return self._with(CrossNewton), "smooth, with Hessians: fewest averagings"
-        if {"smooth", "strongly convex"} <= able:
-            if self._direct(work) and self._few(work):
-                why = "quadratic, in one sum"
-                return self._with(CrossDirect), why
-            if self._free(work) and "quadratic" in able and work.curvature.factorable:
-                return self._with(CrossCg), "quadratic with cheap local solves: fewest averagings"
-            if self._free(work) and "quadratic" not in able and _averagings_dominate(work, request):
-                why = "averagings more expensive than local minimisations: fewest of them"
-                return self._with(CrossLbfgs), why
-            return self._with(CrossApapc), "smooth and strongly convex objectives"
-        if self._direct(work) and self._few(work):
-            why = "quadratic with flat directions, in one sum"
-            return self._with(CrossDirect), why
-        if "polyhedral" in able and self._free(work) and self._compresses(work, request):
-            why = "kinks beside a squared loss, or hinges, of few columns: interior points"
-            return self._with(CrossIpm), why
-        if "polyhedral" in able and self._free(work) and solvable(work):
-            why = "quadratic with bounds, kinks or flat directions, by interior points"
-            return self._with(CrossIpm), why
-        smooth = "smooth" in able
-        if "prox" in able and (work.curvature.separable or not smooth):
-            kind = "smooth but not strongly convex" if smooth else "not smooth"
-            return self._with(CrossSliding), f"{kind}, and every objective has a prox"
-        if smooth and not work.curvature.L.any():
-            return self._with(CrossSliding), "linear"
-        if smooth:
-            return self._with(CrossContinuation), "smooth but not strongly convex"
-        return self._with(CrossSliding), "not smooth, and some objective has no prox"
-
-    def _direct(self, work: Workspace) -> bool:
-        """Whether the quadratics can be summed as they are."""
-        able = "quadratic" in work.capabilities and work.curvature.factorable
-        sums = work.hides and "strongly convex" in work.capabilities
-        return able and self._free(work) and (work.gatherable or sums)
-
-    def _few(self, work: Workspace) -> bool:
-        """Whether directions without curvature are few enough to be summed too; where rows are
-        masked, whether the sum tells that they are independent.
-        """
-        if (sums := work.gather_sums()) is not None:
-            return sums.independent
-        if "strongly convex" in work.capabilities:
-            return True
-        known = work.gather_constraints()
-        return known is not None and affordable(work, known)
-
-    def _newton(self, work: Workspace, request: Request) -> bool:
-        """Whether cross-newton has a form for the problem, and averagings have a price."""
-        able = work.capabilities
-        if not self._free(work) or "smooth" not in able or "quadratic" in able:
-            return False
-        if request.costs.round <= 0:
-            return False
-        return work.gather_explicit() is not None or summable(work) is not None
-
-    def _compresses(self, work: Workspace, request: Request) -> bool:
-        """Whether averagings have a price, and long rows can be made short."""
-        return request.costs.round > 0 and bool(compressible(work))
-
-    def _free(self, work: Workspace) -> bool:
-        """Nothing was asked for that only the methods on a realization know."""
-        asked = self.realization is not None or self.certificates is not None
-        return not asked and self.access in (None, "factor") and work.stack is None
-
-    def _with(self, cls: type[Method]) -> Method:
+    def _with(self, kind: Kind) -> Method:
         """The method with those of the options that were given and that it has."""
-        known = options_of(cls)
+        known = options_of(kind)
         given: dict[str, Any] = {
             name: value for name, value in vars(self).items() if value is not None and name in known
         }
-        return cls(**given)
-
-
-def _averagings_dominate(work: Workspace, request: Request) -> bool:
-    """Whether cross-lbfgs pays: about half the averagings of cross-apapc, a minimisation in each.
-
-    That is where one averaging costs more than the gradients inside one minimisation, if these
-    need no factorization of their own.
-    """
-    averaging = request.costs.round * work.runtime.averaging.rounds
-    expensive = averaging >= ARGMIN_GRADIENTS * request.costs.gradient and averaging > 0
-    return expensive and without_factorizations(work)
+        return kind(**given)

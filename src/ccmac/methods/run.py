@@ -141,7 +141,7 @@ class Run:
             setup,
             prepared.predicted,
             prepared.settings,
-            self.alternatives and charged(self.alternatives, name, runtime, step),
+            charged(self.alternatives, name, runtime, step),
             self.method.reveals,
         )
 
