@@ -117,7 +117,7 @@ class Duality:
         self.x0, self.z0 = start
         squares = [_row_squares(p.A) + _row_squares(p.B) for p in models]
         both = [np.append(v, p.b) for v, p in zip(squares, models, strict=True)]
-        self._sizes = work.runtime.ride(np.stack(both))
+        self._sizes = work.runtime.piggyback(np.stack(both))
 
     @cached_property
     def unit(self) -> Array:
@@ -134,7 +134,7 @@ class Duality:
             self._share(k, self.work.space.x_of(x, k), z, dual, rows[k])
             for k in range(len(self.models))
         ]
-        numbers = self.runtime.ride(np.array([_numbers(s) for s in shares]), whole=True)
+        numbers = self.runtime.piggyback(np.array([_numbers(s) for s in shares]), whole=True)
         vectors = np.stack([s.vector.astype(np.float64) for s in shares])
         total = self.runtime.average(vectors)[0] * n if vectors.shape[1] else vectors[0]
         misfit, r_z = np.split(total, [m])

@@ -210,7 +210,7 @@ class Interior:
     def _lengths(self, parts: list[Elimination], steps: list[Point]) -> Any:
         """Everybody's longest step, with the next message."""
         own = [[e.length(step)] for e, step in zip(parts, steps, strict=True)]
-        return self.runtime.ride(np.array(own), whole=True)
+        return self.runtime.piggyback(np.array(own), whole=True)
 
     def finished(self, state: InteriorState) -> bool:
         """No step gains anything any more."""
