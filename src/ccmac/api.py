@@ -80,11 +80,12 @@ def solve(
     - ``reference``: an array or a Solution (the weights for vertical problems); the run then stops
       when RelErr = ||w - w*||^2 / ||w0 - w*||^2 <= tol, and nothing has to be proved.
     - ``max_iterations``, ``max_seconds``: limits.
-    - ``warm_start``: a Solution (an earlier Result) to start from, prices included.
+    - ``warm_start``: a Solution (an earlier Result) to start from, multipliers included.
     - ``runtime``: a :class:`Runtime` such as ``InProcess(network, fused=False)``, or "mpi".
     - ``averaging``: "relay" (fewest rounds), "tree" (few bytes; rows are seen by a parent only),
       "masked" (rows are seen by nobody, their sum by all) or "auto".
-    - ``costs``: prices of gradients, products, rounds and bytes that plans, and the scheme of an
+    - ``costs``: unit costs of gradients, products, rounds and bytes that plans, and the scheme of
+    an
       "auto" averaging, are chosen by.
     - ``checkpoint``: a directory, or {"path", "every", "seconds"}; continued if it exists.
     - ``callback(iteration, state)``: called after every step; returning True stops the run. The
@@ -247,7 +248,7 @@ def make_runtime(
 ) -> Runtime:
     """An in-process runtime, an MPI runtime by name, or the one given.
 
-    An "auto" averaging chooses the scheme of each message by the prices.
+    An "auto" averaging chooses the scheme of each message by the unit costs.
     """
     if isinstance(runtime, Runtime):
         if runtime.network.n != network.n:

@@ -181,7 +181,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Costs:
-    """Unit prices that a plan is chosen by: of one gradient, one block product, one round, one byte
+    """Unit costs that a plan is chosen by: of one gradient, one block product, one round, one byte
     sent by the busiest agent. By default a megabyte costs as much as a round.
     """
 
@@ -191,11 +191,11 @@ class Costs:
     byte: float = 1e-6
 
     def __post_init__(self) -> None:
-        for name, price in vars(self).items():
-            if not (isinstance(price, int | float) and 0 <= price < float("inf")):
-                raise InputError(f"costs: {name} = {shown(price)} must be a number >= 0")
+        for name, cost in vars(self).items():
+            if not (isinstance(cost, int | float) and 0 <= cost < float("inf")):
+                raise InputError(f"costs: {name} = {shown(cost)} must be a number >= 0")
         if not any(vars(self).values()):
-            raise InputError("costs: all prices are zero; give at least one that is positive")
+            raise InputError("costs: all of them are zero; give at least one that is positive")
 
     def bill(self, cost: Mapping[str, int]) -> float:
         """What a ledger cost amounts to."""

@@ -2,8 +2,8 @@
 
 What does not depend on right-hand sides and linear terms is derived once: declarations, factorized
 and gathered equations, the method that ``auto`` chose and, for cross-cg where z follows from the
-price, the sketch. Its solves moreover leave their directions, and random vectors that travel with
-them, to the sketches of later ones (recycling), which costs floats but no rounds.
+multiplier, the sketch. Its solves moreover leave their directions, and random vectors that travel
+with them, to the sketches of later ones (recycling), which costs floats but no rounds.
 """
 
 from __future__ import annotations

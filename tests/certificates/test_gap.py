@@ -122,4 +122,4 @@ def test_tight_gaps_hold_and_are_as_tight_as_the_goal(smooth: bool, radius: floa
         assert value(c, said.w) - value(c, c.solution) <= said.bound(
             float(np.linalg.norm(found.way(c.solution)))
         ) * (1 + 1e-9)
-        assert said.price is not None
+        assert said.multiplier is not None

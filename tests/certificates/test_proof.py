@@ -45,7 +45,7 @@ def exact_parts(draft: Draft, said: Proved) -> tuple[float, float, float]:
     """(error, stationarity at the price given, distance to the equations) of the point."""
     exact = Exact(draft)
     u = exact.point(pieces(draft, said.x), said.z)
-    return exact.error(u), stationarity(exact, u, said.price), distance(exact, u)
+    return exact.error(u), stationarity(exact, u, said.multiplier), distance(exact, u)
 
 
 @given(SEEDS, st.floats(-12, 4))
@@ -124,7 +124,7 @@ def test_by_hand() -> None:
     """min x^2/2 + z^2/2 - z with x + 2 z = 4: (x, z) = (0.4, 1.8), y = -0.4."""
     found = _small(np.eye(2), np.array([0.0, 1.0]), A=[[1.0]], B=[[2.0]], b=[4.0])
     said = found.at(np.array([0.4]), np.array([[1.8]]))
-    assert said.price == pytest.approx([-0.4])
+    assert said.multiplier == pytest.approx([-0.4])
     assert said.error < 1e-14
     # Along the equation by (2, -1): nothing to repair, and grad F + price K is what is left.
     said = found.at(np.array([2.4]), np.array([[0.8]]))

@@ -1,4 +1,4 @@
-"""Results in the user's rows: violations by sense, prices with their signs, names; closed forms."""
+"""Results in the user's rows: violations by sense, multipliers and their signs, names."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def posed() -> tuple[Workspace, Any]:
     return work, work.reduction
 
 
-def test_prices_of_bounds_balance_the_slope() -> None:
+def test_multipliers_of_bounds_balance_the_slope() -> None:
     """r = grad f + A'y + C'kappa at x_0 = 3, and the sum over agents for z."""
     work, way = posed()
     y = np.array([0.5, -2.0])
@@ -78,7 +78,7 @@ def test_prices_of_bounds_balance_the_slope() -> None:
     )
     x = [np.array([3.0]), np.array([-4.0])]
     z = np.array([5.0])
-    known = limits._prices(work, way, given, (x, z), 0.0)
+    known = limits._users_multipliers(work, way, given, (x, z), 0.0)
     work.runtime.average(np.zeros((2, 1)))  # the next message
     found = known()
     assert found.coupled.tolist() == y.tolist()
@@ -88,7 +88,7 @@ def test_prices_of_bounds_balance_the_slope() -> None:
     assert [found.lower[1].tolist(), found.upper[1].tolist()] == [[0.0], [0.0]]
     r_z = 2 * (4 * 5.0 - 3) + (0.5 + 0.5 - 2.0) + 3 * delta
     assert (found.z_lower, found.z_upper) == (pytest.approx([r_z]), pytest.approx([0.0]))
-    # A wrong sign is rounding beside the largest price, or what is left of stationarity.
+    # A wrong sign is rounding relative to the largest multiplier, or what is left of stationarity.
     for wrong, largest, left, kept in (
         (-3e-7, 4.0, 0.0, 0.0),
         (-5e-7, 4.0, 0.0, -5e-7),
@@ -97,13 +97,13 @@ def test_prices_of_bounds_balance_the_slope() -> None:
         (-3e-7, -4.0, 0.0, 0.0),
     ):
         given.coupled[:2] = wrong, largest
-        known = limits._prices(work, way, given, (x, z), left)
+        known = limits._users_multipliers(work, way, given, (x, z), left)
         work.runtime.average(np.zeros((2, 1)))
         assert known().coupled.tolist() == [kept, largest]
     given.coupled[:2] = y
     # The other way round: what pulls from above.
     given.coupled[0] = -500.0
-    known = limits._prices(work, way, given, (x, z), 0.0)
+    known = limits._users_multipliers(work, way, given, (x, z), 0.0)
     work.runtime.average(np.zeros((2, 1)))
     found = known()
     assert found.lower[0].tolist() == [0.0]
@@ -112,7 +112,7 @@ def test_prices_of_bounds_balance_the_slope() -> None:
 
 
 @pytest.mark.parametrize("ends", [{"z_lower": 0.0}, {"z_upper": 0.0}, {}])
-def test_prices_of_bounds_on_z_from_one_side(ends: dict[str, float]) -> None:
+def test_multipliers_of_bounds_on_z_from_one_side(ends: dict[str, float]) -> None:
     """f = (x^2 + z^2) / 2 of two agents at z = 3 or -3; without bounds nothing is sent."""
     f = Quadratic(np.eye(2), np.zeros(2))
     side = 3.0 if "z_lower" in ends else -3.0
@@ -121,7 +121,7 @@ def test_prices_of_bounds_on_z_from_one_side(ends: dict[str, float]) -> None:
     given = Multipliers(np.zeros(0), [np.zeros(1)] * 2, [np.zeros(0)] * 2, np.zeros((2, 1)))
     point = [np.zeros(1)] * 2, np.array([side])
     assert work.reduction is not None
-    known = limits._prices(work, work.reduction, given, point, 0.0)
+    known = limits._users_multipliers(work, work.reduction, given, point, 0.0)
     before = work.ledger.of("solve")["averagings"]
     found = known()
     assert work.ledger.of("solve")["averagings"] - before == len(ends)

@@ -20,7 +20,7 @@ LONG = "x" * 5000
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--costs", "gradient=0,round=0,product=0,byte=0"), "all prices are zero"),
+        (("--costs", "gradient=0,round=0,product=0,byte=0"), "all of them are zero"),
         (("--costs", f"{LONG}=1"), "is unknown"),
         (("--costs", "rounds=1"), "did you mean 'round'?"),
         (("--costs", LONG), "is not NAME=NUMBER"),

@@ -31,7 +31,7 @@ class Dense:
         self.products += 1
         return G @ v, (ROWS @ v)[None]
 
-    def zero_price(self) -> Array:
+    def zero_multiplier(self) -> Array:
         return np.zeros((1, 2))
 
 
@@ -50,7 +50,7 @@ def test_what_lies_in_the_range_is_removed_in_as_many_steps_as_values(size: floa
     assert system.products == 2 + 3
     assert found.remaining == pytest.approx(kernel, abs=1e-9 * size)
     assert v - G @ found.y == pytest.approx(found.remaining, abs=1e-9 * size)
-    assert found.price[0] == pytest.approx(-ROWS @ found.y, abs=1e-9 * size)
+    assert found.multiplier[0] == pytest.approx(-ROWS @ found.y, abs=1e-9 * size)
     assert found.left == pytest.approx(np.linalg.norm(kernel))
     assert v == pytest.approx(size * np.arange(1.0, 7.0))  # what was given is not used up
 

@@ -32,7 +32,7 @@ class DenseSystem(AffineSystem):
     def residual(self, w: Array) -> tuple[Array, Array]:
         """K'(K w - v)."""
         self.space.runtime.ledger.charge(affine=2)
-        return self.K.T @ (self.K @ w - self.v), self.zero_price()
+        return self.K.T @ (self.K @ w - self.v), self.zero_multiplier()
 
     @property
     def cost(self) -> Cost:

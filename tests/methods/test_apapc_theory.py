@@ -47,7 +47,7 @@ class DenseSystem(AffineSystem):
 
     def residual(self, w: Array) -> tuple[Array, Array]:
         self.space.runtime.ledger.charge(affine=2)
-        return self.K.T @ (self.K @ w - self.v), self.zero_price()
+        return self.K.T @ (self.K @ w - self.v), self.zero_multiplier()
 
     def channel_residuals(self, w: Array) -> list[Array]:
         return [self.residual(w)[0]]
@@ -162,7 +162,7 @@ def test_prices_are_the_kkt_multipliers(build: object) -> None:
     state = fresh(iteration)
     for _ in range(400):
         state = iteration.step(state)
-    assert np.allclose(state.price.mean(axis=0), exact.coupled, atol=1e-9)
+    assert np.allclose(state.multiplier.mean(axis=0), exact.coupled, atol=1e-9)
 
 
 @pytest.mark.parametrize("accuracy", [0.0, 0.2, 0.5])

@@ -43,7 +43,7 @@ class Scaling(Iteration[Toy]):
         self.last = last
         self.bad = bad
 
-    def start(self, x: Any, z: Any, dual: Any = None, price: Any = None) -> Toy:
+    def start(self, x: Any, z: Any, dual: Any = None, multiplier: Any = None) -> Toy:
         return Toy(np.ones(self.space.size))
 
     def step(self, state: Toy) -> Toy:

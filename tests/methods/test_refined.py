@@ -80,9 +80,11 @@ def test_one_refinement_is_enough(name: str) -> None:
     x, z = iteration.point(end)
     assert np.concatenate([x, z[0]]) == pytest.approx(exact, abs=1e-9)
     assert (end.count, iteration.finished(end)) == (1, False)
-    half = end.prices.shape[1] // 2
+    half = end.multipliers.shape[1] // 2
     noise = np.concatenate([random.standard_normal(half), np.zeros(half)])
-    far = replace(end, u=end.u + random.standard_normal(end.u.shape), prices=end.prices + noise)
+    far = replace(
+        end, u=end.u + random.standard_normal(end.u.shape), multipliers=end.multipliers + noise
+    )
     iteration.space.z(far.u)[...] = iteration.space.z(far.u)[0]  # copies agree
     for k, share in enumerate(iteration.proof.agents):  # on the agents' own equations
         mine = iteration.space.x_of(far.u, k)
@@ -92,7 +94,7 @@ def test_one_refinement_is_enough(name: str) -> None:
     again = iteration.step(far)
     x, z = iteration.point(again)
     assert np.concatenate([x, z[0]]) == pytest.approx(exact, abs=1e-9)
-    assert again.prices.sum() == pytest.approx(end.prices.sum(), abs=1e-7)
+    assert again.multipliers.sum() == pytest.approx(end.multipliers.sum(), abs=1e-7)
     # What was proved is of the point before, put on the agents' own equations.
     assert iteration.found is not None
     assert iteration.found.error > 1e-3

@@ -167,15 +167,15 @@ def test_a_warm_start_hands_its_prices_to_the_iteration() -> None:
     prepared = run.prepare()
     start = prepared.iteration.start
 
-    def recording(x: Any, z: Any, dual: Any = None, price: Any = None) -> Any:
-        seen.update(dual=dual, price=price)
-        return start(x, z, dual, price)
+    def recording(x: Any, z: Any, dual: Any = None, multiplier: Any = None) -> Any:
+        seen.update(dual=dual, multiplier=multiplier)
+        return start(x, z, dual, multiplier)
 
     prepared.iteration.start = recording  # type: ignore[method-assign]
     run.prepare = lambda: prepared  # type: ignore[method-assign]
     result = run.solve(Limits(progress=False))
     assert cold.multipliers is not None
-    assert np.array_equal(seen["price"], cold.multipliers.coupled)
+    assert np.array_equal(seen["multiplier"], cold.multipliers.coupled)
     assert np.linalg.norm(seen["dual"]) > 0
     assert result.iterations <= 10 < cold.iterations
 

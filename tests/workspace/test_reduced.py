@@ -76,7 +76,7 @@ def test_left_vectors_solve_with_the_gram_matrix_and_split_the_range(seed: int) 
     both = np.hstack([found.U, found.U_null])
     assert np.allclose(both @ both.T, np.eye(len(T)))
     assert np.linalg.norm(found.U_null.T @ T) <= 1e-13 * np.linalg.norm(T)
-    coupled, shared = found.prices(rows)
+    coupled, shared = found.multipliers(rows)
     assert np.array_equal(coupled, found.unit * rows[: draft.m])
     assert np.array_equal(shared, rows[draft.m :])
 

@@ -1,1 +1,1 @@
-"""What is proved of a result: error bound, gap, prices, infeasibility, when to stop."""
+"""What is proved of a result: error bound, gap, multipliers, infeasibility, when to stop."""

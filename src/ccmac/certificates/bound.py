@@ -29,7 +29,7 @@ class Dual:
     """
 
     p: Array | None
-    price: Array
+    multiplier: Array
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Proved:
 
     ``error`` bounds its distance from the solution, ``stationarity`` is ||r|| and ``infeasibility``
     delta, ``size`` is ||(x, z)||. The user's ``gradient_x``, ``gradient_z`` (one row an agent) and
-    the coupled multiplier ``price`` go with it, unless ``report`` has what they are for; ``w`` is
+    the coupled ``multiplier`` go with it, unless ``report`` has what they are for; ``w`` is
     the point on a realization.
     """
 
@@ -59,7 +59,7 @@ class Proved:
     size: float
     gradient_x: Array
     gradient_z: Array
-    price: Array
+    multiplier: Array
     report: Particulars | None = None
     w: Array | None = None
 

@@ -1,4 +1,4 @@
-"""One agent's share of what prices prove (:mod:`ccmac.certificates.duality`), without messages."""
+"""One agent's share of what multipliers prove (:mod:`.duality`), without messages."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ class Bounded:
     ) -> Shares:
         """Vector: coupled misfit, r on z. Numbers: base, value, r_f^2, rounding of r and of base,
         size of r on z, distance^2 from the start, ||C x - c||^2, distance^2 from C x = c, what
-        its violation is priced at, rounding of the coupled misfit and of the violation that tells,
-        violation of C.
+        its violation is weighted with, rounding of the coupled misfit and of the violation that
+        tells, violation of C.
         """
         form = self.form
         d = self.d
@@ -104,7 +104,7 @@ class Bounded:
         back, sizes = self._back(coupled, local)
         sizes += abs(self.H) @ np.abs(u) + np.abs(form.g)
         below = size = leaning = 0.0
-        for R, term, nu in self._priced(terms):
+        for R, term, nu in self._epigraphs(terms):
             steady = term.steady(nu)
             slope += product(R.T, steady)
             sizes += abs(R).T @ np.abs(steady)
@@ -156,8 +156,8 @@ class Bounded:
         on_z = whole[d:].astype(np.float64)
         return Shares(np.append(misfit, on_z), numbers, on_x, slope[d:].astype(np.float64))
 
-    def _priced(self, terms: Array) -> Iterator[tuple[Any, Epigraph, Array]]:
-        """The epigraphs: their rows, what they are, their prices."""
+    def _epigraphs(self, terms: Array) -> Iterator[tuple[Any, Epigraph, Array]]:
+        """The epigraphs: their rows, what they are, their multipliers."""
         ends = np.cumsum([len(t.h) for t in self.form.terms])[:-1]
         return zip(self.R, self.form.terms, np.split(terms, ends), strict=False)
 

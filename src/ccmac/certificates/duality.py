@@ -1,15 +1,16 @@
 """What multipliers prove of a quadratic problem with bounds: a gap.
 
-For a point w within its bounds, prices y of all equations K w = v and nu of the epigraphs' rows,
-with r = Hw - g + K'y + R'nu, every solution w* obeys (convexity, and phi(w*) >= nu'(R w* - h))
+For a point w within its bounds, multipliers y of all equations K w = v and nu of the epigraphs'
+rows, with r = Hw - g + K'y + R'nu, every solution w* obeys (convexity, and phi(w*) >= nu'(R w* -
+h))
 
     F(w) - F* <= sum_j |r_j| |w_j - bound_j|  +  phi(w) - nu'(R w - h)  -  y'(K w - v)
                  + <r_f, w - w0> + R ||r_f||,      R >= ||w* - w0||,
 
-bound_j the one that r_j pushes to, r_f the entries of r that push where there is none. No price is
-believed: whatever is brought, the bound holds. Nearly dependent rows leave much room for small
-violations, and F may lie far below F*: without bounds and epigraphs, w at most delta away from the
-equations,
+bound_j the one that r_j pushes to, r_f the entries of r that push where there is none. No
+multiplier is believed: whatever is brought, the bound holds. Nearly dependent rows leave much room
+for small violations, and F may lie far below F*: without bounds and epigraphs, w at most delta away
+from the equations,
 
     F* - F(w) <= |y'(K w - v)| + ||r|| delta + L delta^2 / 2.
 
@@ -41,8 +42,8 @@ from ccmac.workspace.reduced import Reduced
 
 
 @dataclass(frozen=True)
-class Prices:
-    """Of the coupled rows, of the scaled shared rows, and by agents of C_i and of the epigraphs."""
+class DualPoint:
+    """Multipliers: coupled, scaled shared rows, and by agents of C_i and of the epigraphs."""
 
     coupled: Array
     shared: Array
@@ -113,16 +114,16 @@ class Duality:
         there = {u: k for u, k in units.items() if len(u) > 1 or u in self.problem.present}
         self.work.ledger.charge(**there)
 
-    def _alike(self, z: Array, prices: Prices) -> tuple[Array, Prices]:
-        """What everybody has computed from what all know: shares are of one z, of one price."""
-        received = self.runtime.common(np.concatenate([z, prices.coupled, prices.shared]))
-        z, coupled, shared = np.split(received, np.cumsum([len(z), len(prices.coupled)]))
-        return z, replace(prices, coupled=coupled, shared=shared)
+    def _alike(self, z: Array, multipliers: DualPoint) -> tuple[Array, DualPoint]:
+        """Replicated vectors, the same bits everywhere: shares are of one z, one multiplier."""
+        received = self.runtime.common(np.concatenate([z, multipliers.coupled, multipliers.shared]))
+        z, coupled, shared = np.split(received, np.cumsum([len(z), len(multipliers.coupled)]))
+        return z, replace(multipliers, coupled=coupled, shared=shared)
 
     # -- a gap -------------------------------------------------------------------------------------
-    def gap(self, x: Array, z: Array, prices: Prices) -> tuple[DualityGap, Proved]:
+    def gap(self, x: Array, z: Array, multipliers: DualPoint) -> tuple[DualityGap, Proved]:
         """At (x, z), which lies within the bounds."""
-        z, prices = self._alike(z, prices)
+        z, multipliers = self._alike(z, multipliers)
         m = self.problem.m
         n = self.problem.n
         reduced = self.reduced
@@ -131,20 +132,20 @@ class Duality:
         for k, agent in enumerate(self.agents):
             own = self.space.x_of(x, k)
             start = np.append(self.space.x_of(self.x0, k), self.z0)
-            paid = prices.coupled, prices.local[k], prices.terms[k]
+            paid = multipliers.coupled, multipliers.local[k], multipliers.terms[k]
             shares.append(agent.gap(own, z, start, *paid))
         total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
         base, value, far2, noise, room, spread, moved2, local2, near2, due, *blur, _ = map(
             float, np.add.reduce(rows)
         )
-        misfit, (r, rounded) = total[:m], self._on_z(total[m:], prices.shared)
+        misfit, (r, rounded) = total[:m], self._on_z(total[m:], multipliers.shared)
         bound, held = pushed(r, self.lower, self.upper)
         off = (product(reduced.D, z) - reduced.e).astype(np.float64)
         away = r * (z - np.where(held, bound, self.z0))
-        owed = float(prices.coupled @ misfit + prices.shared @ off)
+        owed = float(multipliers.coupled @ misfit + multipliers.shared @ off)
         base += float(away.sum()) - owed
         sizes = np.abs(reduced.D) @ np.abs(z) + np.abs(reduced.e)
-        room += self._room * float(np.abs(away).sum() + np.abs(prices.shared) @ sizes)
+        room += self._room * float(np.abs(away).sum() + np.abs(multipliers.shared) @ sizes)
         far = (self.units * r)[~held]
         noise += n * EPS * spread + norm(self.units * rounded) + EPS * norm(far)
         slope = math.sqrt(far2 + float(far @ far)) + noise
@@ -166,11 +167,11 @@ class Duality:
             "shared": norm(off / reduced.unit_D),
             "consensus": 0.0,
         }
-        particulars = Particulars(residuals, self._multipliers(shares, prices, r, held), value)
+        particulars = Particulars(residuals, self._multipliers(shares, multipliers, r, held), value)
         gx = np.concatenate([s.slope_x for s in shares])
         gz = np.zeros(0)
         return found, Proved(
-            x, z, math.nan, slope, violation, moved, gx, gz, prices.coupled, particulars
+            x, z, math.nan, slope, violation, moved, gx, gz, multipliers.coupled, particulars
         )
 
     def _on_z(self, total: Array, shared: Array) -> tuple[Array, Array]:
@@ -181,19 +182,21 @@ class Duality:
         return r, 2 * (len(shared) + 1) * EPS_LONG * (np.abs(total) + sizes)
 
     def _multipliers(
-        self, shares: list[Shares], prices: Prices, r: Array, held: NDArray[np.bool_]
+        self, shares: list[Shares], multipliers: DualPoint, r: Array, held: NDArray[np.bool_]
     ) -> Multipliers:
-        """The prices with what is left of every agent's slope in z; bounds on z hold their part."""
+        """The multipliers with what is left of every agent's slope in z; bounds on z hold their
+        part.
+        """
         rest = np.where(held, r, 0.0)
         own = []
         gz = np.stack([s.slope_z for s in shares])
         gz -= np.maximum(rest, 0.0) * self.sets[0] + np.minimum(rest, 0.0) * self.sets[1]
         for k, B in enumerate(self.reduced.B):
-            paid, image = self.reduced.own_shared(k, prices.shared)
+            paid, image = self.reduced.own_shared(k, multipliers.shared)
             own.append(paid)
-            gz[k] += B.T @ prices.coupled + image
+            gz[k] += B.T @ multipliers.coupled + image
         left = np.where(held, 0.0, r) / self.problem.n
-        return Multipliers(prices.coupled, prices.local, own, left[None] - gz)
+        return Multipliers(multipliers.coupled, multipliers.local, own, left[None] - gz)
 
     def _distance(self, left: float, near: float) -> float:
         """From the equations at most: onto local ones (``near``), then along what is ``left``."""
@@ -223,7 +226,7 @@ class Duality:
 class Solved(Protocol):
     """What the judge asks of an iteration that solves directly."""
 
-    def prices(self, state: Any) -> Prices:
+    def multipliers(self, state: Any) -> DualPoint:
         """Of all equations, at the point."""
 
     def steepest(self) -> list[tuple[Array, Array]]:
@@ -256,7 +259,7 @@ class DualityJudge(Judge):
         if verdict is not None:
             return Check(math.nan, verdict=verdict)
         x, z = iteration.point(state)
-        found, proved = self.duality.gap(x, z[0], method.prices(state))
+        found, proved = self.duality.gap(x, z[0], method.multipliers(state))
         self.record.update(found.record(self.goal))
         bound = found.bound(found.required(self.goal))
         return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)

@@ -240,8 +240,8 @@ class Farkas:
             bound, held = pushed(r.astype(np.float64), form.lower[:d], form.upper[:d])
             gain = np.where(held, r * bound, 0.0).astype(np.float64)
         right = np.concatenate([np.zeros(len(v)) if s is None else s for s, v in sides])
-        prices = np.concatenate([v for _, v in sides])
-        value = dot(np.append(right, gain), np.append(prices, -np.ones(d)))
+        multipliers = np.concatenate([v for _, v in sides])
+        value = dot(np.append(right, gain), np.append(multipliers, -np.ones(d)))
         room = (len(right) + d) * EPS_LONG * float(np.abs(gain).sum())
         rest = np.where(held, r, 0.0).astype(np.float64)
         whole = float(self._weights(k, given, rest).sum())
@@ -303,12 +303,12 @@ class Farkas:
         )
 
 
-def _weight(block: Any, side: Array | None, price: Array) -> float:
+def _weight(block: Any, side: Array | None, multiplier: Array) -> float:
     """How much an agent's own rows take part: their share of K'lambda, or of lambda'v if more."""
-    if block is None or not price.any():
+    if block is None or not multiplier.any():
         return 0.0
-    paid = 0.0 if side is None else float(np.abs(side) @ np.abs(price))
-    return max(norm(image([(block, price)], block.shape[1])[0]), paid)
+    paid = 0.0 if side is None else float(np.abs(side) @ np.abs(multiplier))
+    return max(norm(image([(block, multiplier)], block.shape[1])[0]), paid)
 
 
 def _lengths(block: Any, rows: int, zero: float = 1.0) -> Array:
@@ -334,15 +334,15 @@ def image(pairs: list[tuple[Any, Array]], size: int) -> tuple[Long, float]:
     spread = np.zeros(size)
     off = 0.0
     count = 4
-    for block, price in pairs:
-        if block is None or not len(price):
+    for block, multiplier in pairs:
+        if block is None or not len(multiplier):
             continue
-        count += len(price)
+        count += len(multiplier)
         if has_entries(block):
-            total += product(block.T, price)
-            spread += np.asarray(abs(block).T @ np.abs(price))
+            total += product(block.T, multiplier)
+            spread += np.asarray(abs(block).T @ np.abs(multiplier))
         else:
-            part = multiply(block, price, adjoint=True)
+            part = multiply(block, multiplier, adjoint=True)
             total += part
             off += 4 * EPS * norm(part)
     return total, count * EPS_LONG * norm(spread) + off
@@ -371,8 +371,8 @@ def own_misfit(block: Array, right: Array, space: RowSpace) -> tuple[float, floa
     unit = space.inverse_lengths * right
     zero = (space.inverse_lengths == 0) & (right != 0)
     if zero.any():  # 0 = something
-        price = np.where(zero, np.sign(right), 0.0) / math.sqrt(np.count_nonzero(zero))
-        return float(price @ right), 0.0, price
+        multiplier = np.where(zero, np.sign(right), 0.0) / math.sqrt(np.count_nonzero(zero))
+        return float(multiplier @ right), 0.0, multiplier
     inside = space.left.T @ unit
     gap = unit - space.left @ inside
     far = norm(inside / space.singular) > REACH * max(1.0, norm(unit))
@@ -380,12 +380,12 @@ def own_misfit(block: Array, right: Array, space: RowSpace) -> tuple[float, floa
     length = norm(along)
     if not length > 0:
         return 0.0, 0.0, np.zeros(len(right))
-    price = space.inverse_lengths * (along / length)
+    multiplier = space.inverse_lengths * (along / length)
     for _ in range(0 if far else 2):  # what rounding left of M'lambda
-        left = product(block.T, price).astype(np.float64)
-        price = price - space.multipliers(space.basis.T @ left)
-    r, off = image([(block, price)], block.shape[1])
-    return float(dot(right, price)[0]) * (1 - 4 * EPS), norm(r) + off, price
+        left = product(block.T, multiplier).astype(np.float64)
+        multiplier = multiplier - space.multipliers(space.basis.T @ left)
+    r, off = image([(block, multiplier)], block.shape[1])
+    return float(dot(right, multiplier)[0]) * (1 - 4 * EPS), norm(r) + off, multiplier
 
 
 def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
@@ -397,7 +397,7 @@ def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
     if not {"C", "D"} & problem.present or work.agreed.get("independent"):
         return None
     rows = np.zeros((len(problem.agents), 5))
-    prices: dict[tuple[int, int], Array] = {}
+    multipliers: dict[tuple[int, int], Array] = {}
     families = work.local.spaces, work.shared.spaces
     for k, (i, agent) in enumerate(problem.agents.items()):
         for column, (block, side) in enumerate(((agent.C, agent.c), (agent.D, agent.e))):
@@ -409,11 +409,11 @@ def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
                 continue
             rows[k, 4] = 1.0
             right = np.zeros(block.shape[0]) if side is None else side
-            value, defect, price = own_misfit(dense(block), right, space)
+            value, defect, multiplier = own_misfit(dense(block), right, space)
             least = PROMISED * max(1.0, norm(space.inverse_lengths * right))
             if value >= REACH * defect and value >= least / 10:
                 rows[k, 2 * column : 2 * column + 2] = value, defect
-                prices[i, column] = price
+                multipliers[i, column] = multiplier
     received = work.runtime.piggyback(rows, whole=True)
     work.gather_constraints()  # where all may know the equations, they travel along
     table = received.value
@@ -426,7 +426,7 @@ def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
         value, defect = (float(v) for v in table[agent_index, 2 * column : 2 * column + 2])
         if value <= 0 or value < farkas.reach * defect:
             continue
-        mine = prices.get((agent_index, column))
+        mine = multipliers.get((agent_index, column))
         own = {} if mine is None else {agent_index: mine}
         return Infeasibility(
             f"infeasible: agent {agent_index}'s own equations {name} contradict each other "
@@ -479,8 +479,8 @@ def _from_rows(known: Reduced | Gram, rows: Array, farkas: Farkas, least: float)
     m = len(known.unit)
     coupled = known.unit * rows[:m]
     if isinstance(known, Gram):  # the misfit of an agent's own D at the closest point
-        price, more = known.prices(known.inverse_gram(known.right))
-        z = known.Bbar.astype(np.float64).T @ price + known.D.T @ more
+        multiplier, more = known.multipliers(known.inverse_gram(known.right))
+        z = known.Bbar.astype(np.float64).T @ multiplier + known.D.T @ more
         misfits = [_own_misfit_at(known, k, z) for k in agents]
         shared = [unit**2 * v for unit, v in misfits]
         received = farkas.runtime.total(np.array([[square(unit * v)] for unit, v in misfits]))
@@ -488,7 +488,7 @@ def _from_rows(known: Reduced | Gram, rows: Array, farkas: Farkas, least: float)
         if length <= least:
             return None
     else:
-        _, scaled = known.prices(rows)
+        _, scaled = known.multipliers(rows)
         shared = [known.own_shared(k, scaled)[0] for k in agents]
         length = norm(rows)
     coupled = coupled / length
@@ -517,9 +517,9 @@ def _refined(known: Reduced | Gram, given: Lambda, farkas: Farkas) -> Lambda:
     on_z = summed(table[:, m:]).astype(np.float64)
     coupled = np.add.reduce(table[:, :m]) + known.Bbar.astype(np.float64) @ on_z
     scaled = known.inverse_gram(np.concatenate([known.unit * coupled, known.D @ on_z]))
-    price, more = known.prices(scaled)
+    multiplier, more = known.multipliers(scaled)
     shared = [v - known.own_shared(k, more)[0] for k, v in enumerate(given.shared)]
-    coupled = given.coupled - price
+    coupled = given.coupled - multiplier
     return Lambda(coupled, on_kernels(farkas.work, coupled), shared)
 
 
@@ -534,21 +534,21 @@ def closest_point_contradiction(
     allowed = PROMISED * max(1.0, recovery.scale())
     if max(norms["coupled"], norms["shared"]) <= allowed:
         return None
-    price = np.zeros((1, recovery.coupling.width))
+    multiplier = np.zeros((1, recovery.coupling.width))
     if not realized.system.empty:
         w = Certifier(realized).repair(w)
         norms, _, _ = recovery.violations(realized.space.x(w), realized.copies(w))
-        price = realized.system.common_price(realized.system.residual(w)[1])
+        multiplier = realized.system.common_multiplier(realized.system.residual(w)[1])
     violation = max(norms["coupled"], norms["shared"])
     if violation <= allowed:
         return None
     coupled = np.zeros(work.problem.m)
-    coupled[: price.shape[1]] = -price[0]
+    coupled[: multiplier.shape[1]] = -multiplier[0]
     shared = [np.zeros(k) for k in work.problem.r.values()]
     if not recovery.shared.empty:
         gz = np.zeros((len(realized.copies(w)), work.problem.q))
         if not recovery.coupling.empty:
-            gz = recovery.coupling.adjoint(price)[1]
+            gz = recovery.coupling.adjoint(multiplier)[1]
         mean = work.runtime.average(realized.copies(w))
         shared = [-v for v in _shared_misfit(recovery, mean, gz)]
     found = Farkas(work).test(Lambda(coupled, on_kernels(work, coupled), shared))

@@ -95,7 +95,7 @@ class Gap:
     steepness: float  # L of a smooth F; norm of the subgradient elsewhere; 1 where that is 0
     smooth: bool
     scale: float  # execution radius per user radius
-    price: Array | None = None
+    multiplier: Array | None = None
     unit: float = 1.0  # ||(x, mean z)|| in the user's variables at most, per unit of ``distance``
     source: str = "last"  # last iterate or average
     error: float = math.inf  # ||(x, z) - (x*, z*)|| at most (inf: F is not strongly convex)
@@ -288,15 +288,15 @@ class GapCertifier(Certifier):
         value: float | None = None,
         distance: Later | None = None,
         slack: Later = zero,
-        price: Array | None = None,
+        multiplier: Array | None = None,
         stiff: float = 0.0,
     ) -> Gap:
         """The bound at w itself with the dual vector p in Range K'.
 
-        ``price`` is that of p; the gradient is rounded like ``stiff`` w too. Cost: one averaging,
-        one residual where the distance to the feasible set is not known. Scalars are piggybacked;
-        sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is
-        (sum_i ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
+        ``multiplier`` is that of p; the gradient is rounded like ``stiff`` w too. Cost: one
+        averaging, one residual where the distance to the feasible set is not known. Scalars are
+        piggybacked; sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is (sum_i
+        ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
         """
         objective = self.realized.objective
         space = self.space
@@ -340,7 +340,7 @@ class GapCertifier(Certifier):
             steepness if steepness > 0 else 1.0,  # F is flat: violations count all the same
             smooth,
             scale,
-            price,
+            multiplier,
             self.unit,
             lacks=lacks,
         )
@@ -368,8 +368,8 @@ class GapCertifier(Certifier):
 
         repaired, distance = self.repaired(w, lambda: accuracy()[0])
         gradient, _ = objective.precise_gradient(repaired)
-        p, price = self.project(gradient, lambda: accuracy()[1])
-        return self.gap(repaired, gradient, p, distance=distance, price=price)
+        p, multiplier = self.project(gradient, lambda: accuracy()[1])
+        return self.gap(repaired, gradient, p, distance=distance, multiplier=multiplier)
 
     def tight_subgradient(
         self,
@@ -394,9 +394,11 @@ class GapCertifier(Certifier):
             radius = goal.required(math.sqrt(float(received.value[1])))
             return REPAIRED * goal.epsilon(float(received.value[2])) / max(radius, 1e-300)
 
-        p, price = self.project(gradient, near)
+        p, multiplier = self.project(gradient, near)
         steep, moved, value = (float(v) for v in received.value)
-        found = self.gap(w, gradient, p, value=value, slack=slack, price=price, stiff=stiff)
+        found = self.gap(
+            w, gradient, p, value=value, slack=slack, multiplier=multiplier, stiff=stiff
+        )
         steep = max(math.sqrt(steep), 1e-300)
         if math.isfinite(self.realized.objective.L):
             reach = execution_radius(self.realized, goal.required(math.sqrt(moved)))
@@ -503,7 +505,7 @@ class GapJudge(Judge):
         # No Euclidean error is claimed where F is not strongly convex.
         error = found.error if math.isfinite(found.error) else math.nan
         proved = self.prover.certifier.proved(
-            found.w, found.gradient, found.price, error, found.slope, found.distance
+            found.w, found.gradient, found.multiplier, error, found.slope, found.distance
         )
         return Check(found.bound(found.required(self.goal)), evidence, proved)
 

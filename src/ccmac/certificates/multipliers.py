@@ -25,10 +25,10 @@ CONFLICT = 1e-7
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Prices: coupled y (m,), local kappa_i and shared delta_i of the agents owned here.
+    """Multipliers: coupled y (m,), local kappa_i and shared delta_i of the agents owned here.
 
     Signs are those of the Lagrangian f + lambda'(A x - b): lambda >= 0 for <=, <= 0 for >=. Bounds
-    have prices >= 0: ``lower`` and ``upper`` of x_i, ``z_lower`` and ``z_upper`` of z, with
+    have multipliers >= 0: ``lower`` and ``upper`` of x_i, ``z_lower`` and ``z_upper`` of z, with
     grad f + A'y + C'kappa - lower + upper = 0 (empty where nothing is bounded).
     """
 
@@ -123,16 +123,16 @@ class Recovery:
             axis=1,
         )
 
-    # -- prices ------------------------------------------------------------------------------------
-    def multipliers(self, gradient_x: Array, gradient_z: Array, price: Array) -> Multipliers:
-        """kappa, delta and nu that go with a coupled price (least squares where not unique).
+    # -- multipliers -------------------------------------------------------------------------------
+    def multipliers(self, gradient_x: Array, gradient_z: Array, multiplier: Array) -> Multipliers:
+        """kappa, delta and nu that go with a coupled multiplier (least squares where not unique).
 
         The gradients (user units) are used up.
         """
         gx = gradient_x
         gz = gradient_z
         if not self.coupling.empty:
-            ax, bz = self.coupling.adjoint(price)
+            ax, bz = self.coupling.adjoint(multiplier)
             gx += ax
             gz += bz
         local = self.local.multipliers(gx)
@@ -145,7 +145,7 @@ class Recovery:
             gz += self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
         mean = self.runtime.average(gz)
         coupled = np.zeros(self.problem.m)
-        coupled[: price.shape[1]] = price[0]
+        coupled[: multiplier.shape[1]] = multiplier[0]
         return Multipliers(coupled, local, shared, np.subtract(mean, gz, out=gz))
 
     def dual_vector(self, multipliers: Multipliers) -> Array:
@@ -168,7 +168,7 @@ class Recovery:
         """S_D^+ right by conjugate residuals on common vectors; one averaging a step.
 
         ``size`` is the norm of what ``right`` was computed from: below 1e-13 of it is rounding. The
-        part of ``right`` in the kernel of S_D (rounding, an inexact price) is left alone.
+        part of ``right`` in the kernel of S_D (rounding, an inexact multiplier) is left alone.
         """
         runtime = self.runtime
 

@@ -119,14 +119,14 @@ class Share:
         )
         return off / float(space.singular[-1])
 
-    def stationarity(self, gradient: Long, price: Array | Long) -> tuple[float, Array]:
-        """(dist(grad_x + A'y, Range C') by a multiplier of C, that multiplier)."""
-        return _stripped(gradient + product(self.A.T, price), self.C, self.kernel.space)
+    def stationarity(self, gradient: Long, multiplier: Array | Long) -> tuple[float, Array]:
+        """(dist(grad_x + A'y, Range C') by a multiplier of C, that one)."""
+        return _stripped(gradient + product(self.A.T, multiplier), self.C, self.kernel.space)
 
-    def contribution(self, x: Long, z: Long, price: Long) -> Contribution:
+    def contribution(self, x: Long, z: Long, multiplier: Long) -> Contribution:
         """The share at a point, which is also looked at as rounded to doubles."""
         gradient, rounding = self.gradient(x, z)
-        r, multiplier = self.stationarity(gradient[: self.d], price)
+        r, kappa = self.stationarity(gradient[: self.d], multiplier)
         x_high = x.astype(np.float64)
         z_high = z.astype(np.float64)
         numbers = [
@@ -143,7 +143,7 @@ class Share:
         row = np.concatenate(
             [halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded, numbers]
         )
-        return Contribution(row, gradient, multiplier)
+        return Contribution(row, gradient, kappa)
 
 
 def _stripped(total: Long, rows: Array, space: RowSpace) -> tuple[float, Array]:
@@ -234,14 +234,14 @@ class Proof:
         """(the least change that cancels a violation, T'(T T')^+ of it; its length)."""
         reduced = self.reduced
         rows = self._violation(coupled, z).astype(np.float64)
-        price, shared = reduced.prices(reduced.inverse_gram(rows))
+        multiplier, shared = reduced.multipliers(reduced.inverse_gram(rows))
         Bbar = reduced.Bbar.astype(np.float64)
         back = [
-            agent.onto_local(self._rounded(piece - agent.inside(agent.A.T @ price)))
+            agent.onto_local(self._rounded(piece - agent.inside(agent.A.T @ multiplier)))
             for agent, piece in zip(self.agents, pieces, strict=True)
         ]
         length = norm((reduced.U.T @ rows) / reduced.sigma)
-        z = z - Bbar.T @ price - reduced.D.T @ shared
+        z = z - Bbar.T @ multiplier - reduced.D.T @ shared
         return [self._rounded(v) for v in back], self._rounded(z), length
 
     def _rounded(self, v: Long) -> Long:
@@ -252,16 +252,16 @@ class Proof:
     def at(self, x: Array, copies: Array) -> Proved:
         """The bound at the repaired point."""
         pieces, z = self._met(x, copies)
-        price = np.zeros(self.problem.m)
+        multiplier = np.zeros(self.problem.m)
         for _ in range(3 if self.reduced.rank else 0):
             self._charge(gradients=1, A=3, B=1, C=2)
             slopes = [a.gradient(v, z)[0] for a, v in zip(self.agents, pieces, strict=True)]
             coupled, along, slope, size = self.sums(pieces, z, slopes)
-            price = self.best_price(along, slope.astype(np.float64))
+            multiplier = self.best_multiplier(along, slope.astype(np.float64))
             pieces, z, length = self._moved(pieces, z, coupled)
             if length <= 1e-9 * max(1.0, math.hypot(size, norm(z))):
                 break
-        return self.judged(pieces, z, price.astype(np.longdouble))
+        return self.judged(pieces, z, multiplier.astype(np.longdouble))
 
     def alike(self, *known: Long) -> list[Long]:
         """Replicated vectors, the same bits everywhere: shares are of one z, one multiplier."""
@@ -281,17 +281,17 @@ class Proof:
         """What :meth:`contributions` is charged."""
         return self._present(Cost(gradients=1, A=3, B=2, C=5))
 
-    def contributions(self, pieces: Pieces, z: Long, price: Long) -> list[Contribution]:
+    def contributions(self, pieces: Pieces, z: Long, multiplier: Long) -> list[Contribution]:
         """The shares of the agents owned here."""
         self.work.ledger.charge_cost(self.contribution_cost)
-        return [a.contribution(v, z, price) for a, v in zip(self.agents, pieces, strict=True)]
+        return [a.contribution(v, z, multiplier) for a, v in zip(self.agents, pieces, strict=True)]
 
-    def judged(self, pieces: Pieces, z: Long, price: Long) -> Proved:
-        """The bound at a point and a price as they are: one averaging."""
-        z, price = self.alike(z, price)
-        contributions = self.contributions(pieces, z, price)
+    def judged(self, pieces: Pieces, z: Long, multiplier: Long) -> Proved:
+        """The bound at a point and a multiplier as they are: one averaging."""
+        z, multiplier = self.alike(z, multiplier)
+        contributions = self.contributions(pieces, z, multiplier)
         table = gathered_rows(self.runtime, np.stack([share.row for share in contributions]))
-        return self.concluded(contributions, table, pieces, z, price)
+        return self.concluded(contributions, table, pieces, z, multiplier)
 
     def concluded(
         self,
@@ -299,7 +299,7 @@ class Proof:
         table: Array,
         pieces: Pieces,
         z: Long,
-        price: Long,
+        multiplier: Long,
     ) -> Proved:
         """The bound from the shares of all agents (``table``)."""
         m = self.problem.m
@@ -313,7 +313,9 @@ class Proof:
         hidden = self.runtime.averaging.hides
         grain = self.runtime.averaging.grain if hidden else 0.0
         rounding, r2, x2, off2, value, local2, tail2, *shared2 = np.add.reduce(numbers) + grain
-        on_z, shared = _stripped(slope + product(reduced.Bbar.T, price), reduced.D, reduced.shared)
+        on_z, shared = _stripped(
+            slope + product(reduced.Bbar.T, multiplier), reduced.D, reduced.shared
+        )
         size = math.hypot(math.sqrt(x2), norm(z_high))
         tail = math.hypot(math.sqrt(tail2), norm(z - z_high))
         r = math.hypot(math.sqrt(r2), on_z) + float(rounding)
@@ -344,7 +346,7 @@ class Proof:
             "consensus": 0.0,
         }
         report = Particulars(
-            residuals, self._multipliers(contributions, gz, price, slope, shared), float(value)
+            residuals, self._multipliers(contributions, gz, multiplier, slope, shared), float(value)
         )
         return Proved(
             np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in pieces)]),
@@ -355,7 +357,7 @@ class Proof:
             size,
             np.concatenate([np.zeros(0), *gx]),
             gz,
-            price.astype(np.float64),
+            multiplier.astype(np.float64),
             report,
         )
 
@@ -370,13 +372,13 @@ class Proof:
         self,
         contributions: Sequence[Contribution],
         gz: Array,
-        price: Long,
+        multiplier: Long,
         slope: Long,
         shared: Array,
     ) -> Multipliers:
         """Coupled, local, shared (least in scaled rows where not unique) and consensus ones."""
         reduced = self.reduced
-        y = price.astype(np.float64)
+        y = multiplier.astype(np.float64)
         mean = slope + product(reduced.Bbar.T, y) + product(reduced.D.T, shared)
         mean = (mean / self.problem.n).astype(np.float64)
         nu = np.zeros_like(gz)
@@ -403,14 +405,14 @@ class Proof:
         coupled, along, on_z, size = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)
         return summed(coupled), np.add.reduce(along), summed(on_z), math.sqrt(np.sum(size))
 
-    def best_price(self, along: Array, slope: Array) -> Array:
+    def best_multiplier(self, along: Array, slope: Array) -> Array:
         """y that cancels the most of the gradient: -(T T')^+ T grad F."""
         reduced = self.reduced
         if not reduced.rank:
             return np.zeros(self.problem.m)
         coupled = along + reduced.Bbar.astype(np.float64) @ slope
         image = np.concatenate([reduced.unit * coupled, reduced.D @ slope])
-        return -reduced.prices(reduced.inverse_gram(image))[0]
+        return -reduced.multipliers(reduced.inverse_gram(image))[0]
 
 
 class ProofJudge(Judge):
@@ -446,10 +448,10 @@ def unmet(work: Workspace, reduced: Reduced, passes: int) -> tuple[Array, float]
     z: Long = np.zeros(work.problem.q, dtype=np.longdouble)
     left = reduced.right
     for _ in range(passes):
-        price, shared = reduced.prices(reduced.inverse_gram(left))
-        moved = [v + a.inside(a.A.T @ price) for a, v in zip(agents, pieces, strict=True)]
+        multiplier, shared = reduced.multipliers(reduced.inverse_gram(left))
+        moved = [v + a.inside(a.A.T @ multiplier) for a, v in zip(agents, pieces, strict=True)]
         pieces = [a.onto_local(v) for a, v in zip(agents, moved, strict=True)]
-        z = z + reduced.Bbar.T @ price + reduced.D.T @ shared
+        z = z + reduced.Bbar.T @ multiplier + reduced.D.T @ shared
         rows = [halves(a.misfit(v, z)) for a, v in zip(agents, pieces, strict=True)]
         coupled = summed(work.runtime.gather(np.stack(rows)))
         misfit = -reduced.unit * coupled, reduced.e - product(reduced.D, z)

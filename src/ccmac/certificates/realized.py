@@ -112,7 +112,7 @@ class Certifier:
         if dual is None or gradient is None:
             return Look(w, dual, size, None, None, residual, norm, length, (math.nan, infeasible))
         r = math.sqrt(received[3])
-        bound = self._bound(w, gradient, dual.price, (r, delta, size, length), received[4:])
+        bound = self._bound(w, gradient, dual.multiplier, (r, delta, size, length), received[4:])
         parts = (scale * r / mu, infeasible)
         return Look(w, dual, size, bound, gradient, residual, norm, length, parts)
 
@@ -141,7 +141,7 @@ class Certifier:
             w, delta = self._repair(w, 0.05 * goal * math.sqrt(objective.mu / objective.L), look)
         gradient, off = objective.precise_gradient(w)
         left = gradient
-        price = system.zero_price()
+        multiplier = system.zero_multiplier()
         if dual is not None and look.gradient is not None:
             left = gradient - look.gradient if dual.p is None else gradient + dual.p
         if not system.empty:
@@ -155,20 +155,20 @@ class Certifier:
                 self._limit,
             )
             left = reduced.remaining
-            price = reduced.price
+            multiplier = reduced.multiplier
         if dual is not None:
-            price = price + dual.price
+            multiplier = multiplier + dual.multiplier
         columns = [space.partial_dots(left, left), space.partial_dots(w, w)]
         columns += self.rounding(w, gradient, left, off)
         received = space.runtime.total(np.concatenate(columns, axis=1))
         r, length = np.sqrt(np.maximum(received[:2], 0.0)).tolist()
-        return self._bound(w, gradient, price, (r, delta(), look.size, length), received[2:])
+        return self._bound(w, gradient, multiplier, (r, delta(), look.size, length), received[2:])
 
     def _bound(
         self,
         w: Array,
         gradient: Array,
-        price: Array,
+        multiplier: Array,
         known: tuple[float, float, float, float],
         rounding: Array,
     ) -> Proved:
@@ -179,13 +179,13 @@ class Certifier:
         r += lacks
         delta += away
         error = distance_bound(r, delta, objective.mu, objective.L) * self.realized.error_scale
-        return self.proved(w, gradient, price, error, r, delta, size)
+        return self.proved(w, gradient, multiplier, error, r, delta, size)
 
     def proved(
         self,
         w: Array,
         gradient: Array,
-        price: Array | None,
+        multiplier: Array | None,
         error: float,
         r: float,
         delta: float,
@@ -196,8 +196,8 @@ class Certifier:
         x = space.x(w)
         z = self.realized.copies(w)
         gz = space.z(gradient) / self.realized.s
-        price = self._system.zero_price() if price is None else price
-        return Proved(x, z, error, r, delta, size, space.x(gradient), gz, price, w=w)
+        multiplier = self._system.zero_multiplier() if multiplier is None else multiplier
+        return Proved(x, z, error, r, delta, size, space.x(gradient), gz, multiplier, w=w)
 
     # -- rounding ----------------------------------------------------------------------------------
     def rounding(self, w: Array, gradient: Array, left: Array, off: Array) -> list[Array]:
@@ -316,9 +316,9 @@ class Certifier:
             )
 
     def project(self, vector: Array, wanted: Later) -> tuple[Array, Array]:
-        """(p, its price) with vector + p in the kernel of K but for ``wanted`` of Range K'."""
+        """(p, its multiplier) with vector + p in the kernel of K but for ``wanted`` of Range K'."""
         if self._system.empty:
-            return np.zeros_like(vector), self._system.zero_price()
+            return np.zeros_like(vector), self._system.zero_multiplier()
         low = self._system.interval.low
         reduced = conjugate_residuals(
             self._system.homogeneous(),
@@ -326,7 +326,7 @@ class Certifier:
             lambda r, image: r <= wanted() or image <= low * wanted(),
             self._limit,
         )
-        return reduced.remaining - vector, reduced.price
+        return reduced.remaining - vector, reduced.multiplier
 
 
 class RealizedJudge(Judge):
@@ -384,9 +384,9 @@ class RealizedJudge(Judge):
         return self._check(found)
 
     def _excess(self, look: Look, goal: float) -> float:
-        """How many times too large the look is for a tight bound to be worth its price.
+        """How many times too large the look is for a tight bound to be worth its cost.
 
-        A repair removes the infeasible part at a price that grows with its logarithm only. Where
+        A repair removes the infeasible part at a cost that grows with its logarithm only. Where
         the point is stationary, going on is as fast as a repair: the look itself must meet the
         goal.
         """

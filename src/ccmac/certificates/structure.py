@@ -62,25 +62,25 @@ class DualBound:
         """The bound for e'M^{-1}e = energy, without what rounding adds."""
         return math.sqrt(max(energy, 0.0) / (max(self.M.share, EPS) * self.parts.mu))
 
-    def at(self, price: Array, slope: Array, slopes: float) -> Proved:
-        """The bound at the minimisers of ``price``; ``slope`` = sum g_i, ``slopes`` = sum ||g_i||.
+    def at(self, multiplier: Array, slope: Array, slopes: float) -> Proved:
+        """The bound at ``multiplier``'s minimisers; ``slope`` = sum g_i, ``slopes`` = sum ||g_i||.
 
         The point, its violation, multipliers and value travel in one message.
         """
         parts = self.parts
         n = parts.problem.n
-        x = parts.minimisers(price)
-        z = parts.shared(price, slope)
-        own = np.array([self._own(k, x, z, price) for k in range(len(parts.parts))])
+        x = parts.minimisers(multiplier)
+        z = parts.shared(multiplier, slope)
+        own = np.array([self._own(k, x, z, multiplier) for k in range(len(parts.parts))])
         parts.ledger.charge(gradients=1)
-        parts.ledger.charge_cost(parts.A.cost)  # A'price in the long format
+        parts.ledger.charge_cost(parts.A.cost)  # A'lambda in the long format
         total, (rho2, x2, rounding, value) = parts.sums(x, own, minus=parts.b)
         shared = parts.beta * z
         violation = total + shared
         unseen = math.sqrt(parts.runtime.unseen(parts.m))
         off = float(rounding) + 4 * EPS * (norm(total) + norm(shared)) + 2 * unseen
         # z is (g - beta l)/h, each operation rounded once; g a sum of n products.
-        rest = 4 * EPS * (norm(slope) + norm(parts.beta * price)) + n * EPS * slopes
+        rest = 4 * EPS * (norm(slope) + norm(parts.beta * multiplier)) + n * EPS * slopes
         rho = math.hypot(math.sqrt(rho2) + unseen, rest + unseen)
         energy = (norm(violation) + off) / math.sqrt(parts.c)
         if self.M.share > 0:
@@ -88,11 +88,11 @@ class DualBound:
         error = energy / math.sqrt(parts.mu) + 2 * rho / parts.mu
         size = math.hypot(math.sqrt(x2), norm(z))
         residuals = {"coupled": norm(violation), "local": 0.0, "shared": 0.0, "consensus": 0.0}
-        report = Particulars(residuals, self._multipliers(z, price), float(value))
+        report = Particulars(residuals, self._multipliers(z, multiplier), float(value))
         none = np.zeros(0)
-        return Proved(x, z, error, rho, norm(violation), size, none, none, price, report)
+        return Proved(x, z, error, rho, norm(violation), size, none, none, multiplier, report)
 
-    def _own(self, k: int, x: Array, z: Array, price: Array) -> list[float]:
+    def _own(self, k: int, x: Array, z: Array, multiplier: Array) -> list[float]:
         """One agent's ||rho||^2, ||x||^2, rounding of its part of the violation, and value."""
         parts = self.parts
         agent = list(parts.problem.agents.values())[k]
@@ -100,29 +100,29 @@ class DualBound:
         gradient = agent.objective.precise_gradient(x, z)
         own = gradient[: len(x)]
         if agent.A is not None:
-            own = own + product(parts.A.blocks[k].T, price)
+            own = own + product(parts.A.blocks[k].T, multiplier)
         rho = norm(own) + gradient_rounding(gradient, np.append(x, z), parts.own_L[k])
         b = 0.0 if agent.b is None else norm(agent.b)
         off = EPS * (len(x) + parts.problem.n + 4) * (parts.lengths_of_blocks[k] * norm(x) + b)
         return [rho * rho, norm(x) ** 2, off, agent.objective.value(x, z)]
 
-    def _multipliers(self, z: Array, price: Array) -> Multipliers:
+    def _multipliers(self, z: Array, multiplier: Array) -> Multipliers:
         """y and nu; there are no other equations."""
         parts = self.parts
         problem = self.parts.problem
         owned = list(problem.agents)
         nu = np.outer(-parts.h_of[owned], z)
         nu += parts.g_z
-        nu -= np.outer(parts.multiples[owned], price)
+        nu -= np.outer(parts.multiples[owned], multiplier)
         local = [np.zeros(k) for k in problem.p.values()]
-        return Multipliers(price.copy(), local, [np.zeros(k) for k in problem.r.values()], nu)
+        return Multipliers(multiplier.copy(), local, [np.zeros(k) for k in problem.r.values()], nu)
 
 
 class DualJudge(Judge):
     """||error|| <= tol max(1, ||(x, z)||) by a :class:`DualBound`.
 
-    A method that knows e'M^{-1}e (``energy``) and its ``prices`` gives an estimate at every step
-    for nothing; of others, with a ``slope`` that was piggybacked, the ``price`` is asked.
+    A method that knows e'M^{-1}e (``energy``) and its ``multipliers`` gives an estimate at every
+    step for nothing; of others, with a ``slope`` that was piggybacked, the ``multiplier`` is asked.
     """
 
     def __init__(self, bound: DualBound, tol: float, slope: Piggyback | None = None) -> None:
@@ -134,10 +134,10 @@ class DualJudge(Judge):
     def _known(self, iteration: Any, state: Any) -> tuple[Array, Array, float]:
         """(multiplier, sum of the g_i, sum of their norms)."""
         if self._slope is None:
-            price, slope, slopes = iteration.prices(state)
-            return price, slope, slopes
+            multiplier, slope, slopes = iteration.multipliers(state)
+            return multiplier, slope, slopes
         known = self._slope.value
-        return iteration.price(state), known[:-1], float(known[-1])
+        return iteration.multiplier(state), known[:-1], float(known[-1])
 
     def estimate(self, iteration: Judged, state: Any) -> tuple[float, float] | None:
         """From the method's own residual, where it knows that; z alone is less than (x, z)."""
@@ -145,8 +145,8 @@ class DualJudge(Judge):
             return None
         method: Any = iteration
         seen = self.bound.estimate(method.energy(state))
-        price, slope, _ = self._known(iteration, state)
-        size = norm(self.bound.parts.shared(price, slope))
+        multiplier, slope, _ = self._known(iteration, state)
+        size = norm(self.bound.parts.shared(multiplier, slope))
         return seen, over(seen, self.tol * max(1.0, size))
 
     def check(self, iteration: Judged, state: Any) -> Check:
@@ -185,16 +185,16 @@ class ExplicitBound:
         unseen = math.sqrt(self.runtime.unseen(self.problem.m))
         off_z = 4 * EPS * n * (float(numbers[1]) / abs(beta) + norm(z)) + 2 * unseen / abs(beta)
         slopes, slope, off_slope = self._slopes(z)
-        price = -slope / beta
+        multiplier = -slope / beta
         # What rounding may have moved the multiplier by: z itself, the slopes, their sum.
         noise = self.L_z * off_z + off_slope + unseen
-        gradient, squares = self._gradients(x, price)
+        gradient, squares = self._gradients(x, multiplier)
         r = math.sqrt(float(self.runtime.total(squares)[0])) + unseen
         r += self.norm * noise / abs(beta)
         off = distance_bound(r, 0.0, self.mu, self.mu) if self.mu < math.inf else 0.0
         error = math.hypot(off, self.norm * off / abs(beta) + off_z)
         size = math.sqrt(float(numbers[0]) + norm(z) ** 2)
-        return Proved(x, z, error, r, off_z * abs(beta), size, gradient, slopes, price)
+        return Proved(x, z, error, r, off_z * abs(beta), size, gradient, slopes, multiplier)
 
     def _images(self, x: Array) -> Array:
         """A_i x_i - b_i by rows, from the long format."""
@@ -219,7 +219,7 @@ class ExplicitBound:
         total, lost = self.runtime.combine([slopes, np.array(sizes)])
         return slopes, total[0] * n, float(lost[0, 0]) * n
 
-    def _gradients(self, x: Array, price: Array) -> tuple[Array, Array]:
+    def _gradients(self, x: Array, multiplier: Array) -> tuple[Array, Array]:
         """(grad g_i, flat; the squares of what is left of them along the equations)."""
         self.work.ledger.charge(gradients=1)
         self.work.ledger.charge_cost(self.work.coupling.A.cost)
@@ -231,7 +231,7 @@ class ExplicitBound:
             point = space.x_of(x, k)
             own = self.explicit.x_parts[k].precise_at(point)
             space.x_of(gradient, k)[...] = own
-            whole = own if agent.A is None else own + product(agent.A.T, price)
+            whole = own if agent.A is None else own + product(agent.A.T, multiplier)
             space.x_of(total, k)[...] = whole
             lost[k] = gradient_rounding(own, point, self._own_L_x[k])
             if not self.work.local.empty:  # what is projected is rounded before

@@ -1,11 +1,11 @@
-"""A result of the reduced problem, in the user's rows: no slack, prices with their signs.
+"""A result of the reduced problem, in the user's rows: no slack, multipliers with their signs.
 
 For every row and bound the Lagrangian is f + lambda'(A x - b), lambda >= 0 for <= and <= 0 for >=.
-With r_x = grad_x f_i + A_i'y + C_i'kappa_i the prices of the bounds are lower = max(r_x, 0) and
-upper = max(-r_x, 0), likewise for z with the sum over all agents. Wrong signs are set to zero up to
-what is left of stationarity, of which they are a part. Violations are those of the user's rows: of
-an inequality the positive part.
-Cost (phase monitor): one averaging, two reductions, one gradient.
+With r_x = grad_x f_i + A_i'y + C_i'kappa_i the multipliers of the bounds are lower = max(r_x, 0)
+and upper = max(-r_x, 0), likewise for z with the sum over all agents. Wrong signs are set to zero
+up to what is left of stationarity, of which they are a part. Violations are those of the user's
+rows: of an inequality the positive part. Cost (phase monitor): one averaging, two reductions, one
+gradient.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ccmac.results import Result, Solution
 from ccmac.workspace import Workspace
 
 SHOWN = 3  # rows in the words of a contradiction
-WRONG_SIGN = 1e-7  # share of the largest price below which a wrong sign is rounding
+WRONG_SIGN = 1e-7  # share of the largest multiplier below which a wrong sign is rounding
 
 
 def lifted(work: Workspace, solution: Any) -> Any:
@@ -47,16 +47,16 @@ def lifted(work: Workspace, solution: Any) -> Any:
     if not fits:  # the size of what was given is refused where every solution's is
         return solution
     with work.ledger.phase("setup"):
-        prices = solution.multipliers
-        if isinstance(prices, Multipliers):
-            shared = [prices.shared[k] for k in places]
-            prices = Multipliers(
-                way.lifted_multipliers(prices.coupled, shared, runtime),
-                [prices.local[k] for k in places],
+        multipliers = solution.multipliers
+        if isinstance(multipliers, Multipliers):
+            shared = [multipliers.shared[k] for k in places]
+            multipliers = Multipliers(
+                way.lifted_multipliers(multipliers.coupled, shared, runtime),
+                [multipliers.local[k] for k in places],
                 way.equations(shared),
-                prices.consensus[places],
+                multipliers.consensus[places],
             )
-        return Solution(way.lifted(x, z, runtime), z, prices)
+        return Solution(way.lifted(x, z, runtime), z, multipliers)
 
 
 def in_users_rows(work: Workspace, result: Result) -> Result:
@@ -76,15 +76,15 @@ def in_users_rows(work: Workspace, result: Result) -> Result:
     if not np.isfinite(result.objective) and not result.residuals:
         return replace(result, **found)
     with work.ledger.phase("monitor"):
-        priced = None
+        announced = None
         if isinstance(result.multipliers, Multipliers):
             left = result.residuals.get("stationarity", 0.0)
-            priced = _prices(work, way, result.multipliers, (x, z), left)
+            announced = _users_multipliers(work, way, result.multipliers, (x, z), left)
         norms, value = _violations(work, way, x, z)
         found["residuals"] = {**result.residuals, **norms}
         found["objective"] = value
-        if priced is not None:
-            found["multipliers"] = priced()
+        if announced is not None:
+            found["multipliers"] = announced()
     return replace(result, **found)
 
 
@@ -134,23 +134,23 @@ def outside(v: Array, lower: Array | None, upper: Array | None) -> Array:
     return np.asarray(np.zeros(len(v)) + low + high)
 
 
-# -- prices ----------------------------------------------------------------------------------------
-def _prices(
+# -- multipliers -----------------------------------------------------------------------------------
+def _users_multipliers(
     work: Workspace,
     way: Reduction,
-    prices: Multipliers,
+    multipliers: Multipliers,
     point: tuple[list[Array], Array],
     left: float,
 ) -> Callable[[], Multipliers]:
-    """Prices in the user's rows, to be asked for when the next message has gone.
+    """Multipliers in the user's rows, to be asked for when the next message has gone.
 
     ``left`` is what is left of stationarity at the point.
     """
-    user, shared, (x, z) = way.user, way.shared(prices.coupled, prices.shared), point
-    coupled = prices.coupled[: user.m]
-    top = max(WRONG_SIGN * float(np.abs(prices.coupled).max(initial=1.0)), left)
+    user, shared, (x, z) = way.user, way.shared(multipliers.coupled, multipliers.shared), point
+    coupled = multipliers.coupled[: user.m]
+    top = max(WRONG_SIGN * float(np.abs(multipliers.coupled).max(initial=1.0)), left)
     agents = list(user.agents.values())
-    local = [_signed(v, a.C_sense, top) for v, a in zip(prices.local, agents, strict=True)]
+    local = [_signed(v, a.C_sense, top) for v, a in zip(multipliers.local, agents, strict=True)]
     shared = [_signed(v, a.D_sense, top) for v, a in zip(shared, agents, strict=True)]
     coupled = _signed(coupled, user.sense, top)
     lower = []
@@ -160,33 +160,33 @@ def _prices(
         slope = _gradient(agent, v, z)
         r_x = slope[: len(v)]
         r_z = slope[len(v) :]
-        for block, price in ((agent.A, coupled), (agent.C, kappa)):
-            r_x = r_x if block is None else r_x + block.T @ price
-        for block, price in ((agent.B, coupled), (agent.D, delta)):
-            r_z = r_z if block is None else r_z + block.T @ price
-        lower.append(_bound_price(r_x, agent.lower))
-        upper.append(_bound_price(-r_x, agent.upper))
+        for block, multiplier in ((agent.A, coupled), (agent.C, kappa)):
+            r_x = r_x if block is None else r_x + block.T @ multiplier
+        for block, multiplier in ((agent.B, coupled), (agent.D, delta)):
+            r_z = r_z if block is None else r_z + block.T @ multiplier
+        lower.append(_bound_multiplier(r_x, agent.lower))
+        upper.append(_bound_multiplier(-r_x, agent.upper))
         on_z.append(r_z)
     bounded = user.z_lower is not None or user.z_upper is not None
     received = work.runtime.piggyback(np.stack(on_z)) if bounded else None
 
     def known() -> Multipliers:
         rest = np.zeros(user.q) if received is None else received.value
-        ends = _bound_price(rest, user.z_lower), _bound_price(-rest, user.z_upper)
-        return Multipliers(coupled, local, shared, prices.consensus, lower, upper, *ends)
+        ends = _bound_multiplier(rest, user.z_lower), _bound_multiplier(-rest, user.z_upper)
+        return Multipliers(coupled, local, shared, multipliers.consensus, lower, upper, *ends)
 
     return known
 
 
-def _signed(price: Array, sense: Senses | None, rounding: float) -> Array:
+def _signed(multiplier: Array, sense: Senses | None, rounding: float) -> Array:
     """Wrong signs up to ``rounding`` set to zero; larger ones are left to be seen."""
     if sense is None:
-        return price
-    wrong = signs(sense) * price
-    return np.where((wrong < 0) & (wrong >= -rounding), 0.0, price)
+        return multiplier
+    wrong = signs(sense) * multiplier
+    return np.where((wrong < 0) & (wrong >= -rounding), 0.0, multiplier)
 
 
-def _bound_price(rest: Array, bound: Array | None) -> Array:
+def _bound_multiplier(rest: Array, bound: Array | None) -> Array:
     """The part of the stationarity that a bound has to balance."""
     if bound is None:
         return np.zeros(len(rest))

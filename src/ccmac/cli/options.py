@@ -27,7 +27,7 @@ ProblemDir = Annotated[
     Path, typer.Argument(metavar="PROBLEM_DIR", help="A directory written by problem.save(...).")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-KNOWN_PRICES = tuple(field.name for field in fields(Costs))
+KNOWN_COSTS = tuple(field.name for field in fields(Costs))
 
 
 def load(directory: Path, network: str) -> tuple[Problem, Network]:
@@ -89,7 +89,7 @@ class Conditions:
         str | None,
         typer.Option(
             "--costs",
-            metavar="PRICES",
+            metavar="COSTS",
             help="What the plan minimizes: gradient=1,product=0,round=1.",
         ),
     ] = None
@@ -135,8 +135,8 @@ def parse_costs(text: str | None) -> Costs | None:
             given[name] = float(value)
         except ValueError:
             raise InputError(f"costs: {shown(part)} is not NAME=NUMBER, such as round=5") from None
-        if name not in KNOWN_PRICES:
-            raise InputError(f"costs: {shown(name)} is unknown; {nearest(name, KNOWN_PRICES)}")
+        if name not in KNOWN_COSTS:
+            raise InputError(f"costs: {shown(name)} is unknown; {nearest(name, KNOWN_COSTS)}")
     return Costs(**given)
 
 

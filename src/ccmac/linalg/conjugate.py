@@ -34,13 +34,13 @@ class NormalOperator(Protocol):
     def residual(self, w: Array) -> tuple[Array, Array]:
         """(G w, multiplier of the coupled equation)."""
 
-    def zero_price(self) -> Array:
+    def zero_multiplier(self) -> Array:
         """A zero multiplier of the right shape."""
 
 
 @dataclass(frozen=True)
 class Remainder:
-    """v - G y = ``remaining`` = v + K'lambda; ``price`` is lambda's coupled part.
+    """v - G y = ``remaining`` = v + K'lambda; ``multiplier`` is lambda's coupled part.
 
     ``left`` is the norm of what remains, as the recursion knows it. ``lowest`` and ``highest``
     are Rayleigh quotients that were met: for v in Range G they lie
@@ -49,7 +49,7 @@ class Remainder:
 
     remaining: Array
     y: Array
-    price: Array
+    multiplier: Array
     steps: int
     left: float
     lowest: float
@@ -68,13 +68,13 @@ def conjugate_residuals(
 
     ``system`` is homogeneous: its residual is G v. Quotients count while ||v|| >= ``trusted``.
     """
-    v, y, price = v.copy(), np.zeros_like(v), system.zero_price()
-    w, price_w = system.residual(v)
+    v, y, multiplier = v.copy(), np.zeros_like(v), system.zero_multiplier()
+    w, multiplier_w = system.residual(v)
     p = np.zeros_like(v)
     q = np.zeros_like(v)
     z = np.zeros_like(v)
-    price_q = np.zeros_like(price_w)
-    price_z = np.zeros_like(price_w)
+    multiplier_q = np.zeros_like(multiplier_w)
+    multiplier_z = np.zeros_like(multiplier_w)
     before = math.inf
     alpha = 1.0
     least = math.inf
@@ -83,7 +83,7 @@ def conjugate_residuals(
     steps = 0
     while True:
         scalars = system.space.piggyback((v, v), (v, w), (w, w))
-        n, price_n = system.residual(w)
+        n, multiplier_n = system.residual(w)
         vv, gamma, delta = (float(s) for s in scalars.value)
         # Rounding alone makes the norm grow or the form negative: nothing more is to be had.
         if not (0 < vv <= least * (1 + 1e-9) and gamma > 0 and delta > 0):
@@ -103,12 +103,12 @@ def conjugate_residuals(
         for old, new in ((z, n), (q, w), (p, v)):
             np.multiply(old, beta, out=old)
             np.add(old, new, out=old)
-        price_z = price_n + beta * price_z
-        price_q = price_w + beta * price_q
+        multiplier_z = multiplier_n + beta * multiplier_z
+        multiplier_q = multiplier_w + beta * multiplier_q
         y += alpha * p
         v -= alpha * q
         w -= alpha * z
-        price = price - alpha * price_q
-        price_w = price_w - alpha * price_z
+        multiplier = multiplier - alpha * multiplier_q
+        multiplier_w = multiplier_w - alpha * multiplier_z
         steps += 1
-    return Remainder(v, y, price, steps, math.sqrt(max(vv, 0.0)), lowest, highest)
+    return Remainder(v, y, multiplier, steps, math.sqrt(max(vv, 0.0)), lowest, highest)

@@ -44,7 +44,7 @@ class ApapcState(State):
     w: Array = vector()
     w_f: Array = vector()
     p: Array = vector()
-    price: Array = known()
+    multiplier: Array = known()
 
 
 class Apapc(RealizedIteration[ApapcState]):
@@ -78,9 +78,9 @@ class Apapc(RealizedIteration[ApapcState]):
             return tau, eta, 1.0 / (PAPER[1] * eta)
         return apapc_steps(mu, L, *self.correction)
 
-    def begin(self, w: Array, p: Array, price: Array) -> ApapcState:
+    def begin(self, w: Array, p: Array, multiplier: Array) -> ApapcState:
         """w = w_f."""
-        return ApapcState(w, w.copy(), p, price)
+        return ApapcState(w, w.copy(), p, multiplier)
 
     def step(self, state: ApapcState) -> ApapcState:
         """One iteration; the arrays of the old state are used up."""
@@ -90,7 +90,7 @@ class Apapc(RealizedIteration[ApapcState]):
         w = state.w
         w_g = state.w_f
         p = state.p
-        price = state.price
+        multiplier = state.multiplier
         w_g *= 1.0 - tau
         w_g += tau * w
         half = self.objective.gradient(w_g)
@@ -106,7 +106,7 @@ class Apapc(RealizedIteration[ApapcState]):
             )
             moved *= theta
             p += moved
-            price = price + theta * change
+            multiplier = multiplier + theta * change
             moved *= eta / (1.0 + eta * mu)
             half -= moved
         # w_f+ = w_g + 2 tau/(2 - tau) (w+ - w); the array of w becomes free.
@@ -114,15 +114,15 @@ class Apapc(RealizedIteration[ApapcState]):
         w += half
         w *= 2.0 * tau / (2.0 - tau)
         w_g += w
-        return type(state)(half, w_g, p, price)
+        return type(state)(half, w_g, p, multiplier)
 
     def dual(self, state: ApapcState, realized: Realized) -> Dual | None:
-        """p and its price."""
-        return Dual(state.p, state.price) if realized is self.realized else None
+        """p and its multiplier."""
+        return Dual(state.p, state.multiplier) if realized is self.realized else None
 
-    def price(self, state: ApapcState) -> Array:
-        """The coupled multiplier, for a bound from prices alone."""
-        return np.asarray(self.system.common_price(state.price)[0])
+    def multiplier(self, state: ApapcState) -> Array:
+        """The coupled multiplier, for a bound from multipliers alone."""
+        return np.asarray(self.system.common_multiplier(state.multiplier)[0])
 
     @property
     def cost(self) -> Cost:
@@ -148,7 +148,7 @@ def prepared(
 ) -> Prepared:
     """APAPC on a realized problem, judged there; over at the horizon of an energy ``radius``.
 
-    ``rule`` proves from prices alone and takes the certificate's place.
+    ``rule`` proves from multipliers alone and takes the certificate's place.
     """
     iteration = Apapc(realized)
     interval = realized.system.interval

@@ -104,10 +104,12 @@ class Iteration(ABC, Generic[S]):
     far: bool = False  # whether points may lie anywhere, as to tell that there is no solution
 
     @abstractmethod
-    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
+    def start(
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
+    ) -> S:
         """State at user variables (flat x, rows z), in arrays of its own.
 
-        ``dual`` is K'lambda in user units and ``price`` lambda's coupled part (a warm start).
+        ``dual`` is K'lambda in user units and ``multiplier`` lambda's coupled part (a warm start).
         """
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """cross-cg: conjugate gradients on the two-channel dual of a quadratic problem.
 
-With T_i the local inverse under C_i and D_i, lambda the coupled price and nu_i (sum zero) the
-consensus prices, the dual system is
+With T_i the local inverse under C_i and D_i, lambda the coupled multiplier and nu_i (sum zero) the
+consensus multipliers, the dual system is
 
     sum_i [A_i B_i] T_i h_i = r_lambda,   (I - Pi)(T_i h_i)_z = r_nu,   h_i = (A_i'l, B_i'l + n_i)
 
@@ -13,9 +13,10 @@ both inner products are known from vectors that exist before the averaging, so t
     beta = g/g_old,  alpha = g/(d - beta g/alpha_old),  s = q + beta s,  r -= alpha s,
     t~ = t + beta t~,  u -= alpha t~
 
-so that u_i stays the exact local minimiser at the current prices. The first iteration computes u at
-the starting prices and its residual. Needs quadratic, strongly convex objectives whose Hessians may
-be factorized. Cost: 1 argmin (a local solve), 2 A, 2 B, one averaging, one piggybacked reduction.
+so that u_i stays the exact local minimiser at the current multipliers. The first iteration computes
+u at the starting multipliers and its residual. Needs quadratic, strongly convex objectives whose
+Hessians may be factorized. Cost: 1 argmin (a local solve), 2 A, 2 B, one averaging, one piggybacked
+reduction.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ from ccmac.workspace.eliminated import Eliminated
 
 @dataclass(frozen=True)
 class CgState(State):
-    """u and its direction t~; residuals, price and directions of both channels; CG's scalars.
+    """u and its direction t~; residuals, multiplier and directions of both channels; CG's scalars.
 
-    Before the first step ``t`` holds the starting prices K'lambda.
+    Before the first step ``t`` holds the starting multipliers K'lambda.
     """
 
     u: Array = vector()
@@ -57,7 +58,7 @@ class CgState(State):
     s_l: Array = known()
     s_n: Array = rows()
     d_l: Array = known()
-    price: Array = known()
+    multiplier: Array = known()
     g: float = 0.0
     alpha: float = 0.0
     first: float = 0.0
@@ -82,16 +83,16 @@ class DualConjugateGradients(Iteration[CgState]):
         return self.space.partial_dots(h, self.local.apply(h))[:, 0]
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> CgState:
-        """The user's point; the prices of a warm start enter the first iteration."""
+        """The user's point; the multipliers of a warm start enter the first iteration."""
         space = self.space
         width = self.coupling.width
         first = space.zeros() if dual is None else dual[: space.z_end].copy()
         r_l, s_l, d_l, known = np.zeros((4, 1, width))
         r_n, s_n = np.zeros((2, space.count, space.q))
-        if price is not None:
-            known[...] = price[:width]
+        if multiplier is not None:
+            known[...] = multiplier[:width]
         return CgState(space.joined(x, z), first, r_l, r_n, s_l, s_n, d_l, known)
 
     def step(self, state: CgState) -> CgState:
@@ -145,7 +146,7 @@ class DualConjugateGradients(Iteration[CgState]):
             s_l=s_l,
             s_n=s_n,
             d_l=d_l,
-            price=state.price + alpha * d_l,
+            multiplier=state.multiplier + alpha * d_l,
             r_l=r_l - alpha * s_l,
             r_n=r_n - alpha * s_n,
             g=g,
@@ -161,12 +162,12 @@ class DualConjugateGradients(Iteration[CgState]):
         return np.stack([own, self.space.partial_dots(h, t)[:, 0]], axis=1)
 
     def point(self, state: CgState) -> tuple[Array, Array]:
-        """The local minimisers at the current prices."""
+        """The local minimisers at the current multipliers."""
         return self.space.x(state.u), self.space.z(state.u)
 
     def dual(self, state: CgState, realized: Realized) -> Dual | None:
         """u minimises the Lagrangian: its gradient is -K'lambda, unless curvature was shifted."""
-        return None if self.local.shifted else Dual(None, state.price)
+        return None if self.local.shifted else Dual(None, state.multiplier)
 
     def finished(self, state: CgState) -> bool:
         """Nothing is left to reduce, or the residual grows: rounding, or equations in conflict."""
@@ -189,10 +190,10 @@ class CrossCg(JudgedMethod):
         "conjugate gradients on the two-channel dual, local Hessian solves, one averaging a step"
     )
     needs = frozenset({"smooth", "strongly convex", "quadratic"})
-    reveals = "A_i H_i^-1 A_i' w for prices w that all know, and copies of z"
+    reveals = "A_i H_i^-1 A_i' w for multipliers w that all know, and copies of z"
 
     sketch: int | None = option(
-        None, int, "vectors of the sketch that preconditions, where z follows from the price"
+        None, int, "vectors of the sketch that preconditions, where z follows from the multiplier"
     )
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
@@ -217,7 +218,7 @@ class CrossCg(JudgedMethod):
             SketchedConjugateGradients(parts, M),
             stopping,
             "eliminated",
-            "quadratic, and z follows from the coupled price",
+            "quadratic, and z follows from the coupled multiplier",
             {"sketch": M.B.shape[1]},
             certificates={"lower_end": parts.c, "sketch_share": M.share},
             proves=True,

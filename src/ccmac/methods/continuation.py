@@ -165,7 +165,7 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         self.opening = opening
         self.augmented = augmented
 
-    def begin(self, w: Array, p: Array, price: Array) -> PracticalState:
+    def begin(self, w: Array, p: Array, multiplier: Array) -> PracticalState:
         """The gap at the start is bounded with the dual given."""
         L = self.objective.L
         history = np.full((1, LOOK_BACK + 1), math.inf)
@@ -329,7 +329,7 @@ class AcceleratedGradient(ProvedIteration[GradientState]):
         super().__init__(certifier, goal)
         self.steps = steps
 
-    def begin(self, w: Array, p: Array, price: Array) -> GradientState:
+    def begin(self, w: Array, p: Array, multiplier: Array) -> GradientState:
         """x = y, t = 1; without equations there is no dual."""
         return GradientState(w, w.copy())
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.bound import Proved
-from ccmac.certificates.duality import Duality, DualityJudge, Prices
+from ccmac.certificates.duality import Duality, DualityJudge, DualPoint
 from ccmac.certificates.gap import Goal
 from ccmac.certificates.proof import Contribution, Pieces, Proof, ProofJudge
 from ccmac.certificates.stopping import Stop, Stopping
@@ -40,17 +40,17 @@ STEPS = 5  # the solve and four refinements
 
 @dataclass(frozen=True)
 class DirectState(State):
-    """The point u + tail = (x, copies of z), and the prices of coupled and scaled shared rows."""
+    """The point u + tail = (x, copies of z), multipliers of coupled and scaled shared rows."""
 
     u: Array = vector()
     tail: Array = vector()
-    prices: Array = known()  # in halves
+    multipliers: Array = known()  # in halves
     count: int = 0
 
 
 @dataclass(frozen=True)
 class _Point:
-    """x by agents, z, coupled and shared prices, all in the long format."""
+    """x by agents, z, coupled and shared multipliers, all in the long format."""
 
     x: Pieces
     z: Long
@@ -78,7 +78,7 @@ class Direct(Iteration[DirectState]):
         self.found: Proved | None = None  # of the point before the last refinement
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> DirectState:
         """The user's point (the first step does not depend on it)."""
         rows = np.zeros((1, 2 * len(self.reduced.right)))
@@ -118,7 +118,7 @@ class Direct(Iteration[DirectState]):
         )
         c = known[: W.q]
         mu = known[W.q :]
-        coupled, shared = self._prices(mu)
+        coupled, shared = self._multipliers(mu)
         x = [
             share.onto_local(model.x(c, mu))
             for share, model in zip(self.proof.agents, self.agents, strict=True)
@@ -136,14 +136,14 @@ class Direct(Iteration[DirectState]):
         free = self.system.free
         return np.concatenate([right[:q] - free @ (free.T @ right[:q]), right[q:]])
 
-    def _prices(self, mu: Array) -> tuple[Long, Long]:
+    def _multipliers(self, mu: Array) -> tuple[Long, Long]:
         """(coupled, shared) of whitened rows."""
         whole = product(self.whitened.combine, mu)
         m = self.problem.m
         return self.reduced.unit * whole[:m], whole[m:]
 
     def _lacking(self, k: int, contribution: Contribution | None, point: _Point) -> Array:
-        """y_i by which an agent's own minimum at (z, prices) is missed."""
+        """y_i by which an agent's own minimum at (z, multipliers) is missed."""
         share = self.proof.agents[k]
         model = self.agents[k]
         gradient = (
@@ -184,7 +184,7 @@ class Direct(Iteration[DirectState]):
             lacks = more[:common].copy()
             lacks[:q] += on_z.astype(np.float64)
             change = self.solve(self._across(-np.concatenate([lacks, rows])))
-            d_coupled, d_shared = self._prices(change[common:])
+            d_coupled, d_shared = self._multipliers(change[common:])
             z = z + change[:q]
             coupled = coupled + d_coupled
             shared = shared + d_shared
@@ -197,16 +197,16 @@ class Direct(Iteration[DirectState]):
         return _Point(x, z, coupled, shared)
 
     # -- where the equations leave something undetermined ------------------------------------------
-    def prices(self, state: DirectState) -> Prices:
+    def multipliers(self, state: DirectState) -> DualPoint:
         """Of all equations: those of the state, and the best of shared and own rows."""
-        coupled = summed(state.prices)[: self.problem.m].astype(np.float64)
+        coupled = summed(state.multipliers)[: self.problem.m].astype(np.float64)
         x, z = self.point(state)
         local = []
         for k, share in enumerate(self.proof.agents):
             slope, _ = share.gradient(self.space.x_of(x, k), z[k])
             local.append(share.stationarity(slope[: share.d], coupled)[1])
-        shared = summed(state.prices)[self.problem.m :].astype(np.float64)
-        return Prices(coupled, shared, local, [np.zeros(0)] * len(local))
+        shared = summed(state.multipliers)[self.problem.m :].astype(np.float64)
+        return DualPoint(coupled, shared, local, [np.zeros(0)] * len(local))
 
     def steepest(self) -> list[tuple[Array, Array]]:
         """From the slopes along the directions that are free."""
@@ -224,15 +224,15 @@ class Direct(Iteration[DirectState]):
             self.space.z(part)[...] = z
         for part, x in zip((u, tail), np.split(halves(_flat(point.x)), 2), strict=True):
             self.space.x(part)[...] = x
-        prices = halves(np.concatenate([point.coupled, point.shared]))
-        return DirectState(u, tail, prices[None], count)
+        multipliers = halves(np.concatenate([point.coupled, point.shared]))
+        return DirectState(u, tail, multipliers[None], count)
 
     def _read(self, state: DirectState) -> _Point:
         x, z = (
             part(state.u).astype(np.longdouble) + part(state.tail)
             for part in (self.space.x, self.space.z)
         )
-        coupled, shared = np.split(summed(state.prices), [self.problem.m])
+        coupled, shared = np.split(summed(state.multipliers), [self.problem.m])
         return _Point(np.split(x, self.space.offsets[1:-1]), z[0], coupled, shared)
 
     def point(self, state: DirectState) -> tuple[Array, Array]:

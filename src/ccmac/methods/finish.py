@@ -1,4 +1,4 @@
-"""From the last state of a run to a Result: point, prices, violations, verdict."""
+"""From the last state of a run to a Result: point, multipliers, violations, verdict."""
 
 from __future__ import annotations
 
@@ -143,13 +143,17 @@ def _looked(
     if bound is not None and bound.w is not None and judge is not None and repaired:
         seen.infeasibility = closest_point_contradiction(work, recovery, judge, bound.w, residuals)
     if bound is not None:
-        price = bound.price[None]
+        multiplier = bound.multiplier[None]
         if bound.w is not None and judge is not None:
             width = recovery.coupling.width
-            known = bound.price.shape[1] > 0
-            price = judge.system.common_price(bound.price)[:, :width] if known else bound.price
+            known = bound.multiplier.shape[1] > 0
+            multiplier = (
+                judge.system.common_multiplier(bound.multiplier)[:, :width]
+                if known
+                else bound.multiplier
+            )
         seen.multipliers = recovery.multipliers(
-            bound.gradient_x.copy(), bound.gradient_z.copy(), price
+            bound.gradient_x.copy(), bound.gradient_z.copy(), multiplier
         )
     seen.objective = float(values.value[0])
     return seen
@@ -262,7 +266,7 @@ def _certificate(prepared: Prepared, outcome: Outcome) -> Proved | None:
 
 
 def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Piggyback:
-    """The objectives at the point returned; they travel with the prices where there are any."""
+    """The objectives at the point returned; they travel with the multipliers, if any."""
     rows = []
     start = 0
     for i, agent in problem.agents.items():

@@ -1,7 +1,7 @@
 """cross-lbfgs: quasi-Newton steps on the two-channel dual of a smooth strongly convex problem.
 
-With lambda the coupled price and nu_i (sum zero) the consensus prices, u_i = (x_i, z_i) the local
-minimiser under C_i and D_i at h_i = (A_i'l, B_i'l + nu_i), the negative dual
+With lambda the coupled multiplier and nu_i (sum zero) the consensus multipliers, u_i = (x_i, z_i)
+the local minimiser under C_i and D_i at h_i = (A_i'l, B_i'l + nu_i), the negative dual
 
     phi(l, nu) = -sum_i [min_u f_i(u) + <h_i, u>] + <l, sum_i b_i>
 
@@ -59,14 +59,14 @@ def _coarse(scale: float) -> float:
 
 @dataclass(frozen=True)
 class LbfgsState(State):
-    """u and h = K'lambda; price, mean z, the history with its Gram matrix; scalars of the search.
+    """u and h = K'lambda; multiplier, mean z, the history with Gram matrix; scalars of the search.
 
     ``inner`` counts the gradients spent inside the local minimisations.
     """
 
     u: Array = vector()
     h: Array = vector()
-    price: Array = known()
+    multiplier: Array = known()
     mean: Array = known()
     basis_l: Array = rows()
     basis_n: Array = rows()
@@ -110,17 +110,17 @@ class DualLbfgs(Iteration[LbfgsState]):
         return self.space.partial_dots(h, (self._rest - u) / self._probe)[:, 0]
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> LbfgsState:
-        """The user's point; the prices of a warm start enter the first iteration."""
+        """The user's point; the multipliers of a warm start enter the first iteration."""
         space = self.space
         count = self.space.count
         h = space.zeros() if dual is None else dual[: space.z_end].copy()
         width = self.coupling.width
         q = space.q
         known = np.zeros((1, width))
-        if price is not None:
-            known[...] = price[:width]
+        if multiplier is not None:
+            known[...] = multiplier[:width]
         return LbfgsState(
             space.joined(x, z),
             h,
@@ -133,10 +133,10 @@ class DualLbfgs(Iteration[LbfgsState]):
         )
 
     def step(self, state: LbfgsState) -> LbfgsState:
-        """The local minimisers at the first prices, then one trial a step."""
+        """The local minimisers at the first multipliers, then one trial a step."""
         if state.count:
             return replace(self._search(state), count=state.count + 1)
-        zero = np.zeros_like(state.price), np.zeros_like(self.space.z(state.u))
+        zero = np.zeros_like(state.multiplier), np.zeros_like(self.space.z(state.u))
         trial = self._trial(state, state.h, *zero, 0.0)
         learnt, _ = self._learn(state, trial, 0.0, take=True)
         return replace(learnt, first=float(trial.squares[2, 2]), count=1)
@@ -175,19 +175,19 @@ class DualLbfgs(Iteration[LbfgsState]):
         )
 
     def _trial(self, state: LbfgsState, h: Array, d_l: Array, d_n: Array, alpha: float) -> _Trial:
-        """Minimisers, gradient, value and inner products at prices h: one averaging."""
+        """Minimisers, gradient, value and inner products at multipliers h: one averaging."""
         space = self.space
         n = self.problem.n
         u, spent = self.local.minimise(h, state.u)
         z = space.z(u)
-        prices = state.price + alpha * d_l
+        multipliers = state.multiplier + alpha * d_l
         coupled, copies = self.coupling.contributions(space.x(u), z, with_z=True)
         # New vectors (d, y, g), those of the consensus channel without the mean's shift.
         shifted = -self._root * (z - state.mean)
         old_l = state.basis_l[:, GRADIENT]
         old_n = state.basis_n[:, GRADIENT]
         new_n = np.stack([d_n, shifted - old_n, shifted], axis=1)
-        values = self.local.values(h, u) - self._price_of_right(prices)
+        values = self.local.values(h, u) - self._value_of_right(multipliers)
         reduction = self.runtime.piggyback(
             np.hstack([_products(state.basis_n, new_n), values, np.abs(values)])
         )
@@ -205,7 +205,7 @@ class DualLbfgs(Iteration[LbfgsState]):
         return _Trial(
             u,
             h,
-            prices,
+            multipliers,
             mean_z,
             new_l,
             new_n,
@@ -216,8 +216,8 @@ class DualLbfgs(Iteration[LbfgsState]):
             spent,
         )
 
-    def _price_of_right(self, prices: Array) -> Array:
-        wide = np.broadcast_to(prices, self._right.shape)
+    def _value_of_right(self, multipliers: Array) -> Array:
+        wide = np.broadcast_to(multipliers, self._right.shape)
         return np.array([[float(l @ b)] for l, b in zip(wide, self._right, strict=True)])
 
     def _learn(
@@ -241,12 +241,17 @@ class DualLbfgs(Iteration[LbfgsState]):
         )
         if take:
             learnt = replace(
-                learnt, u=trial.u, h=trial.h, price=trial.prices, mean=trial.mean, value=trial.value
+                learnt,
+                u=trial.u,
+                h=trial.h,
+                multiplier=trial.multipliers,
+                mean=trial.mean,
+                value=trial.value,
             )
         return learnt, curved
 
     def point(self, state: LbfgsState) -> tuple[Array, Array]:
-        """The local minimisers at the prices taken last."""
+        """The local minimisers at the multipliers taken last."""
         return self.space.x(state.u), self.space.z(state.u)
 
     def dual(self, state: LbfgsState, realized: Realized) -> Dual | None:
@@ -256,7 +261,7 @@ class DualLbfgs(Iteration[LbfgsState]):
         p = np.zeros(realized.space.size)
         p[: self.space.size] = state.h
         realized.space.z(p)[...] *= realized.s
-        return Dual(p, state.price)
+        return Dual(p, state.multiplier)
 
     def finished(self, state: LbfgsState) -> bool:
         """Nothing is left to gain, or rounding (or equations in conflict) forbid it."""
@@ -276,11 +281,11 @@ class DualLbfgs(Iteration[LbfgsState]):
 
 @dataclass
 class _Trial:
-    """What one look at new prices found."""
+    """What one look at new multipliers found."""
 
     u: Array
     h: Array
-    prices: Array
+    multipliers: Array
     mean: Array
     new_l: Array
     new_n: Array

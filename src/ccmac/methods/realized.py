@@ -36,22 +36,24 @@ class RealizedIteration(Iteration[S]):
         self.system = realized.system
 
     @abstractmethod
-    def begin(self, w: Array, p: Array, price: Array) -> S:
-        """State at the execution vector w with the dual p in Range K' and its coupled price.
+    def begin(self, w: Array, p: Array, multiplier: Array) -> S:
+        """State at the execution vector w with the dual p in Range K' and its coupled multiplier.
 
         All three are new arrays that the state may keep.
         """
 
-    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
+    def start(
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
+    ) -> S:
         """Embed the user's variables; the dual scales like a gradient."""
         w = self.realized.embed(x, z)
         p = self.space.zeros()
         if dual is not None:
             p[: self.space.z_end] = dual[: self.space.z_end]
             self.space.z(p)[...] *= self.realized.s
-        known = self.system.zero_price()
-        if price is not None:
-            known[...] = price[: known.shape[1]]
+        known = self.system.zero_multiplier()
+        if multiplier is not None:
+            known[...] = multiplier[: known.shape[1]]
         return self.begin(w, p, known)
 
     def output(self, state: S) -> Array:

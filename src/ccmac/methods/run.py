@@ -112,7 +112,7 @@ class Run:
         return replace(prepared, judge=judge, stopping=rule)
 
     def _apply_probe(self) -> None:
-        """The price of the probes, and doubts that other agents have."""
+        """The cost of the probes, and doubts that other agents have."""
         probe = self._probe
         self._probe = None
         if probe is None:

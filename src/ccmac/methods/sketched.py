@@ -1,4 +1,4 @@
-"""Conjugate gradients on a dual without consensus prices, preconditioned by one sketch.
+"""Conjugate gradients on a dual without consensus multipliers, preconditioned by one sketch.
 
 On the parts of :mod:`ccmac.workspace.eliminated`, S l = r(0), with M = B B' + c I from one
 averaging of a block of vectors (:mod:`ccmac.linalg.nystrom`):
@@ -7,7 +7,7 @@ averaging of a block of vectors (:mod:`ccmac.linalg.nystrom`):
     alpha = g / p'q,  l += alpha p,  x -= alpha t,  r -= alpha q,  g = r'M^{-1}r
 
 Every vector of the dual is known to all, so that inner products cost nothing and the row that
-travels has m floats. The first iteration computes the minimisers at the starting price.
+travels has m floats. The first iteration computes the minimisers at the starting multiplier.
 Cost: 1 argmin, 2 A, one averaging of m floats.
 """
 
@@ -28,10 +28,10 @@ from ccmac.workspace.eliminated import Eliminated
 
 @dataclass(frozen=True)
 class SketchedState(State):
-    """x; the price, its residual r, M^{-1} r and direction, the sum of the g_i; CG's scalars."""
+    """x; multiplier, its residual r, M^{-1} r and direction, the sum of the g_i; CG's scalars."""
 
     x: Array = vector()
-    price: Array = known()
+    multiplier: Array = known()
     r: Array = known()
     y: Array = known()
     p: Array = known()
@@ -55,12 +55,12 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         self.space = parts.space
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> SketchedState:
-        """The user's point; the price of a warm start enters the first iteration."""
+        """The user's point; the multiplier of a warm start enters the first iteration."""
         known, r, y, p, slope = np.zeros((5, 1, self.parts.m))
-        if price is not None:
-            known[0] = price
+        if multiplier is not None:
+            known[0] = multiplier
         if len(z):  # the point before the first step is the user's: z = slope / h
             slope[0] = self.parts.h * z[0] + self.parts.beta * known[0]
         return SketchedState(np.array(x), known, r, y, p, slope)
@@ -70,9 +70,9 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         if state.count:
             return replace(self._conjugate(state), count=state.count + 1)
         parts = self.parts
-        x = parts.minimisers(state.price[0])
+        x = parts.minimisers(state.multiplier[0])
         coupled, slope, slopes = parts.residual(x)
-        r = coupled + parts.beta * parts.shared(state.price[0], slope)
+        r = coupled + parts.beta * parts.shared(state.multiplier[0], slope)
         y, g = self._preconditioned(r)
         return replace(
             state,
@@ -114,7 +114,7 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         return replace(
             state,
             x=x,
-            price=state.price + alpha * p,
+            multiplier=state.multiplier + alpha * p,
             r=r[None],
             y=y[None],
             p=p[None],
@@ -125,17 +125,17 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         )
 
     def point(self, state: SketchedState) -> tuple[Array, Array]:
-        """The minimisers at the current price."""
-        z = self.parts.shared(state.price[0], state.slope[0])
+        """The minimisers at the current multiplier."""
+        z = self.parts.shared(state.multiplier[0], state.slope[0])
         return self.space.x(state.x), np.broadcast_to(z, (self.space.count, len(z)))
 
     def finished(self, state: SketchedState) -> bool:
         """Nothing is left to reduce, or the residual grows: rounding."""
         return state.over
 
-    def prices(self, state: SketchedState) -> tuple[Array, Array, float]:
+    def multipliers(self, state: SketchedState) -> tuple[Array, Array, float]:
         """For the bound."""
-        return state.price[0], state.slope[0], state.slopes
+        return state.multiplier[0], state.slope[0], state.slopes
 
     def energy(self, state: SketchedState) -> float:
         """For the bound."""

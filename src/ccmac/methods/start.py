@@ -45,10 +45,10 @@ class Limits:
 def first_state(
     work: Workspace, iteration: Iteration[Any], request: Request, warm: Solution | None
 ) -> State:
-    """The request's point, with the prices of a warm start."""
+    """The request's point, with the multipliers of a warm start."""
     copies = np.broadcast_to(request.z0, (len(work.problem.agents), work.problem.q))
-    prices = None if warm is None else warm.multipliers
-    known = prices and (Recovery(work).dual_vector(prices), prices.coupled)
+    multipliers = None if warm is None else warm.multipliers
+    known = multipliers and (Recovery(work).dual_vector(multipliers), multipliers.coupled)
     return iteration.start(request.x0, copies, *(known or ()))  # type: ignore[no-any-return]
 
 

@@ -3,7 +3,7 @@
     min sum_i f_i(x_i, z)   s.t.   sum_i (A_i x_i + B_i z - b_i) = 0,  C_i x_i = c_i,  D_i z = e_i
 
 Each row may be <= or >= instead, and x_i and z may have bounds (:mod:`ccmac.limits` reduces both).
-Prices have the signs of the Lagrangian f + lambda'(A x - b): lambda >= 0 for <=, <= 0 for >=.
+Multipliers have the signs of the Lagrangian f + lambda'(A x - b): lambda >= 0 for <=, <= 0 for >=.
 Shapes and finiteness are checked here, once, with errors that name the agent and the block. A
 process may hold only some of the agents (``Problem({3: agent}, n=8)``).
 """

@@ -70,7 +70,7 @@ def resolved(work: Workspace, found: Interval) -> Interval:
 class AffineSystem(ABC):
     """Normal residual of a normalized stack, with its certified interval.
 
-    ``width`` counts the coupled prices.
+    ``width`` counts the coupled multipliers.
     """
 
     space: Space
@@ -92,7 +92,7 @@ class AffineSystem(ABC):
 
     @abstractmethod
     def residual(self, w: Array) -> tuple[Array, Array]:
-        """(G w - g, price of the coupled equation). Charges 2 affine calls and their products."""
+        """(G w - g, the coupled multiplier). Charges 2 affine calls and their products."""
 
     @property
     @abstractmethod
@@ -107,13 +107,13 @@ class AffineSystem(ABC):
         """After a blow-up: trust both ends of the interval less."""
         self.interval = Interval(0.25 * self.interval.low, 2.0 * self.interval.high, "estimated")
 
-    def zero_price(self) -> Array:
+    def zero_multiplier(self) -> Array:
         """The origin of the coupled multiplier."""
         return np.zeros((1, self.width))
 
-    def common_price(self, price: Array) -> Array:
+    def common_multiplier(self, multiplier: Array) -> Array:
         """The coupled multiplier as one row that all agents know."""
-        return price
+        return multiplier
 
     def extremes(self, seed: int, steps: int, keep: int) -> tuple[float, float, bool]:
         """(least, largest) Ritz value of G from a start in its range, and whether that was all.

@@ -261,7 +261,7 @@ def cheapest(network: Network, costs: Costs) -> Averaging:
 
 
 def by_name(network: Network, name: str, costs: Costs | None = None) -> Averaging:
-    """The scheme of that name; ``auto``: message by message, by the prices."""
+    """The scheme of that name; ``auto``: message by message, by the unit costs."""
     from ccmac.runtime.masked import Masked
 
     if name == "auto":

@@ -29,15 +29,15 @@ def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: int = 0) -> i
     Where solves come again, of an operator of rank ``again`` at most: those that they all need
     together, in several averagings if one cannot hold them.
     """
-    round_price = costs.round * runtime.averaging.taking(m).rounds
+    round_cost = costs.round * runtime.averaging.taking(m).rounds
     wide = runtime.averaging.taking(LARGEST * m)
-    row_price = costs.byte * FLOAT_BYTES * wide.floats_sent * m
-    if not round_price:
+    row_cost = costs.byte * FLOAT_BYTES * wide.floats_sent * m
+    if not round_cost:
         return 0
     most = min(LARGEST, m // 4, FLOATS // (m * runtime.n))
     if again:
         most = min(GROWN, again + SPARE, m // 4, HELD // m)
-    return min(most, int(HALVING * math.log2(1 + round_price / row_price)) if row_price else most)
+    return min(most, int(HALVING * math.log2(1 + round_cost / row_cost)) if row_cost else most)
 
 
 def in_averagings(runtime: Runtime, m: int, size: int) -> list[int]:

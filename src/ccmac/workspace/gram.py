@@ -160,9 +160,9 @@ class Gram(Reduced):
         self.off_e = off_t / math.sqrt(last)
         self._stretch = math.sqrt(1 + off / last)
 
-    def own_shared(self, k: int, prices: Array) -> tuple[Array, Array]:
-        """D_i y, S y = Dhat'prices, in the agent's own rows; D_i'D_i y."""
-        y = self._V @ (prices / np.linalg.norm(self.D, axis=1))
+    def own_shared(self, k: int, multipliers: Array) -> tuple[Array, Array]:
+        """D_i y, S y = Dhat'lambda, in the agent's own rows; D_i'D_i y."""
+        y = self._V @ (multipliers / np.linalg.norm(self.D, axis=1))
         q = self.problem.q
         D = next((rows for rows, _ in self.hidden(k)), np.zeros((0, q)))
         own = powers(np.linalg.norm(D, axis=1)) ** 2 * (D @ y)

@@ -108,7 +108,7 @@ class LocalEquations:
 
     def multipliers(self, gradient: Array) -> list[Array]:
         """kappa_i with C_i' kappa_i = -P_C gradient_i (least squares), one array per agent."""
-        prices = []
+        multipliers = []
         start = 0
         sizes = self._family.columns
         if self._projector is None and not self.empty:
@@ -125,10 +125,10 @@ class LocalEquations:
             piece = gradient[start : start + size]
             start += size
             if self.empty:
-                prices.append(np.zeros(self._family.rows[k]))
+                multipliers.append(np.zeros(self._family.rows[k]))
             else:
-                prices.append(self.spaces[k].multipliers(-(self.bases[k] @ piece)))
-        return prices
+                multipliers.append(self.spaces[k].multipliers(-(self.bases[k] @ piece)))
+        return multipliers
 
 
 @dataclass(frozen=True)

@@ -250,22 +250,22 @@ class Reduced:
         """(S T T' S)^+ rows."""
         return np.asarray(self.U @ ((self.U.T @ rows) / self.sigma**2))
 
-    def prices(self, rows: Rows) -> tuple[Rows, Rows]:
-        """(coupled, shared) prices in the equations' own rows from multipliers of scaled rows."""
+    def multipliers(self, rows: Rows) -> tuple[Rows, Rows]:
+        """(coupled, shared) multipliers in the equations' own rows from those of scaled rows."""
         return self.unit * rows[: len(self.unit)], rows[len(self.unit) :]
 
     def hidden(self, k: int) -> list[tuple[Array, Array]]:
         """An agent's rows of D and e, where the others do not know them."""
         return []
 
-    def by_agent(self, prices: Array) -> list[Array]:
-        """Prices of the scaled shared rows in every agent's own rows."""
-        return [self.unit_D[own] * prices[own] for own in self.rows_of]
+    def by_agent(self, multipliers: Array) -> list[Array]:
+        """Multipliers of the scaled shared rows in every agent's own rows."""
+        return [self.unit_D[own] * multipliers[own] for own in self.rows_of]
 
-    def own_shared(self, k: int, prices: Array) -> tuple[Array, Array]:
-        """(prices of the scaled shared rows in an agent's own rows, D_i' of them)."""
+    def own_shared(self, k: int, multipliers: Array) -> tuple[Array, Array]:
+        """(multipliers of the scaled shared rows in an agent's own rows, D_i' of them)."""
         own = self.rows_of[list(self.problem.agents)[k]]
-        return self.unit_D[own] * prices[own], self.D[own].T @ prices[own]
+        return self.unit_D[own] * multipliers[own], self.D[own].T @ multipliers[own]
 
     @property
     def condition(self) -> float:

@@ -1,7 +1,7 @@
 """Quadratics on the kernels of the agents' equations, eliminated to one system that all can sum.
 
 On x_i = C_i^+ c_i + N_i y_i each agent eliminates y_i from its quadratic; with R_i = A_i N_i (or
-other rows of the same kind) its part of the KKT matrix in (z, prices of the rows) is
+other rows of the same kind) its part of the KKT matrix in (z, multipliers of the rows) is
 
     [[H_zz, .], [0, 0]] - [H_zx; R_i] (N_i'H_xx N_i)^{-1} [H_xz, R_i'].
 
@@ -28,7 +28,8 @@ from ccmac.workspace.local import Kernel
 
 
 class LocalModel:
-    """One agent's quadratic u'Hu/2 - g'u on its kernel; the images of (z, prices) are eliminated.
+    """One agent's quadratic u'Hu/2 - g'u on its kernel; the images of (z, multipliers) are
+    eliminated.
 
     ``rows`` are R_i. With ``flat`` directions z stands for (z, those of all agents), and ``along``
     takes it to x. Raises LinAlgError where the quadratic is not definite on the rest.
@@ -84,7 +85,7 @@ class LocalModel:
         return np.asarray(scipy.linalg.cho_solve(self.factor, right, check_finite=False))
 
     def schur(self) -> Array:
-        """This agent's part of the KKT matrix in (z, prices)."""
+        """This agent's part of the KKT matrix in (z, multipliers)."""
         part = -self.side.T @ self.solved
         part[: self.q, : self.q] += self.H_zz
         if self.flat.count:
@@ -97,24 +98,24 @@ class LocalModel:
         part = self.schur()
         return np.asarray(part[np.triu_indices(len(part))])
 
-    def inner(self, z: Array, prices: Array) -> Array:
-        """y that minimises at (z, prices)."""
-        return self.solve(self.g_x - self.H_xz @ z - self.rows.T @ prices)
+    def inner(self, z: Array, multipliers: Array) -> Array:
+        """y that minimises at (z, multipliers)."""
+        return self.solve(self.g_x - self.H_xz @ z - self.rows.T @ multipliers)
 
-    def x(self, z: Array, prices: Array) -> Array:
-        """x that minimises at (z, prices)."""
-        return np.asarray(self.point + self.N @ self.inner(z, prices) + self.along @ z)
+    def x(self, z: Array, multipliers: Array) -> Array:
+        """x that minimises at (z, multipliers)."""
+        return np.asarray(self.point + self.N @ self.inner(z, multipliers) + self.along @ z)
 
-    def residual(self, z: Array, prices: Array) -> Array:
-        """This agent's part of what the equations in (z, prices) lack."""
-        y = self.inner(z, prices)
-        slope = self.g_z - self.H_zz @ z - self.H_xz.T @ y - self.corner.T @ prices
+    def residual(self, z: Array, multipliers: Array) -> Array:
+        """This agent's part of what the equations in (z, multipliers) lack."""
+        y = self.inner(z, multipliers)
+        slope = self.g_z - self.H_zz @ z - self.H_xz.T @ y - self.corner.T @ multipliers
         return np.concatenate([slope, -self.rows @ y - self.corner @ z])
 
 
-def residuals(models: Sequence[LocalModel], z: Array, prices: Array) -> Array:
+def residuals(models: Sequence[LocalModel], z: Array, multipliers: Array) -> Array:
     """One row an agent."""
-    return np.stack([model.residual(z, prices) for model in models])
+    return np.stack([model.residual(z, multipliers) for model in models])
 
 
 class Summed:
@@ -146,10 +147,10 @@ class Summed:
 
     @property
     def triangle(self) -> Array:
-        """Of the sum of the agents' parts of the KKT matrix in (z, coupled prices)."""
+        """Of the sum of the agents' parts of the KKT matrix in (z, coupled multipliers)."""
         return self._sent.value[: self._split]
 
     @property
     def right(self) -> Array:
-        """The sum of what the equations lack at z = 0 without prices."""
+        """The sum of what the equations lack at z = 0 without multipliers."""
         return self._sent.value[self._split :]

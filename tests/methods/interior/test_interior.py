@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ccmac
-from ccmac.certificates.duality import Prices
+from ccmac.certificates.duality import DualPoint
 from ccmac.certificates.farkas import Farkas, Infeasibility, Lambda
 from ccmac.certificates.gap import Goal
 from ccmac.errors import MethodRefused
@@ -178,8 +178,8 @@ def test_the_gap_bounds_whatever_prices_are_brought(seed: int, noise: float) -> 
     for _ in range(int(random.integers(1, 8))):
         state = iteration.step(state)
     x, copies = iteration.point(state)
-    prices = iteration.prices(state, state.tau)
-    moved = Prices(*(shaken(random, noise, p) for p in vars(prices).values()))
+    prices = iteration.multipliers(state, state.tau)
+    moved = DualPoint(*(shaken(random, noise, p) for p in vars(prices).values()))
     found, _ = stop.duality.gap(x, copies[0], moved)
     room = 1e-9 * max(1.0, abs(made.value))
     assert found.value - made.value <= found.bound(made.size) + room
@@ -210,7 +210,7 @@ def test_a_gap_asks_for_feasibility_too() -> None:
     iteration, stop = prepared(problem)
     state = iteration.step(iteration.start(np.zeros(0), np.zeros(0)))
     x, copies = iteration.point(state)
-    found, _ = stop.duality.gap(x, copies[0], iteration.prices(state, state.tau))
+    found, _ = stop.duality.gap(x, copies[0], iteration.multipliers(state, state.tau))
     assert found.violation > 1e-6
     assert found.ratio(Goal(1e-6, accuracy=1e9)) > 1.0
 

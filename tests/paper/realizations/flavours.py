@@ -52,7 +52,7 @@ def error(realized: Realized, w: Array, solution: Array) -> float:
 def fresh(iteration: Apapc) -> ApapcState:
     """At the origin, with no price."""
     space = iteration.space
-    return iteration.begin(space.zeros(), space.zeros(), iteration.system.zero_price())
+    return iteration.begin(space.zeros(), space.zeros(), iteration.system.zero_multiplier())
 
 
 def iterate(

@@ -218,7 +218,7 @@ def test_nothing_to_couple_drops_the_auxiliary_variable() -> None:
     assert realized.space.lift == 0
     assert not isinstance(realized.objective, PenaltyObjective)
     assert channel_intervals(bounds_of(realized))[0] == (0.5, 1.5)
-    assert realized.system.zero_price().shape == (4, 0)
+    assert realized.system.zero_multiplier().shape == (4, 0)
 
 
 def test_coupled_rows_within_the_local_ones_lift_the_lower_end() -> None:

@@ -110,7 +110,7 @@ class Equations:
         return np.asarray(self.combine.T @ self._reduced.right)
 
     def lam(self, mu: Array) -> Array:
-        """Prices of the unit rows."""
+        """Multipliers of the unit rows."""
         return np.asarray(self.top @ mu)
 
     def mu_of(self, rows: Array) -> Array:

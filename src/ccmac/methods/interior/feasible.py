@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.certificates.duality import Prices
+from ccmac.certificates.duality import DualPoint
 from ccmac.certificates.farkas import Farkas, Infeasibility, Lambda, crossing
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import PROMISED
@@ -74,12 +74,12 @@ def decided(work: Workspace, reduced: Reduced) -> Infeasibility | bool:
             return True
         if ratio >= due:
             due = AGAIN * ratio
-            found = farkas.test(multipliers(reduced, run.prices(state, state.kappa)))
+            found = farkas.test(multipliers(reduced, run.multipliers(state, state.kappa)))
     # A misfit that is small beside large sides: kappa stays small, and y points at it.
-    return found or farkas.test(multipliers(reduced, run.prices(state, 1.0))) or False
+    return found or farkas.test(multipliers(reduced, run.multipliers(state, 1.0))) or False
 
 
-def multipliers(reduced: Reduced, prices: Prices) -> Lambda:
+def multipliers(reduced: Reduced, prices: DualPoint) -> Lambda:
     """Those of interior points as ones whose lambda'v is to exceed what bounds allow."""
     shared = [-reduced.own_shared(k, prices.shared)[0] for k in range(len(prices.local))]
     return Lambda(-prices.coupled, [-v for v in prices.local], shared, [-v for v in prices.terms])

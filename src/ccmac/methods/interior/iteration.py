@@ -44,10 +44,10 @@ class Interior(Agents, Iteration[InteriorState]):
     over = False  # proofs no longer gain anything
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> InteriorState:
         """Inside the bounds; at a point that comes with prices it is tried to settle first."""
-        if dual is None or price is None:
+        if dual is None or multiplier is None:
             return self.inside()
         units = self.setup.units
         if units is not None:
@@ -55,7 +55,7 @@ class Interior(Agents, Iteration[InteriorState]):
             x = x / S
             z = z / units.z
             dual = S * self.space.x(dual)
-        return begun(self, x, z[0], dual, price)
+        return begun(self, x, z[0], dual, multiplier)
 
     # -- a step ------------------------------------------------------------------------------------
     def step(self, state: InteriorState) -> InteriorState:

@@ -21,13 +21,13 @@ class Lifted(Interior):
     lift: Compressed
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> InteriorState:
         """With t = Q'z, and prices Q'y of the small problem's rows."""
-        if dual is None or price is None:
+        if dual is None or multiplier is None:
             return self.inside()
         Q = self.lift.Q
-        return super().start(x, (Q.T @ z[0])[None], dual, Q.T @ price)
+        return super().start(x, (Q.T @ z[0])[None], dual, Q.T @ multiplier)
 
     def point(self, state: InteriorState) -> tuple[Array, Array]:
         """x as it is, z = Q t."""
@@ -47,7 +47,7 @@ class LiftedStop(DualityStop):
         goal = self.goal
         runtime = iteration.runtime
         x, t = Interior.point(iteration, state)
-        prices = iteration.prices(state, state.tau)
+        prices = iteration.multipliers(state, state.tau)
         z = runtime.common(lift.lifted(t[0]))
         slopes = np.stack(
             [
@@ -66,7 +66,7 @@ class LiftedStop(DualityStop):
         if lift.pooled:
             slopes = np.tile(told.value / lift.n, (len(slopes), 1))
         price = -told.value / lift.beta
-        proved = replace(proved, z=z, price=price, gradient_z=slopes, report=None)
+        proved = replace(proved, z=z, multiplier=price, gradient_z=slopes, report=None)
         return self._judged(found, proved)
 
     @property

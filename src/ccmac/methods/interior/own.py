@@ -41,7 +41,7 @@ class OwnRows:
         return np.asarray(self.kernel.space.multipliers(inside) / self.scale)
 
     def prices(self, nu: Array, inside: Array) -> Array:
-        """Prices of C_i's own rows with C'kappa = rows' nu - basis ``inside``."""
+        """Multipliers of C_i's own rows with C'kappa = rows' nu - basis ``inside``."""
         space = self.kernel.space
         if self.scale is None:
             return space.multipliers(nu - inside)

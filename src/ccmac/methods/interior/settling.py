@@ -1,10 +1,10 @@
 """Settling: which bounds are active is guessed, and the equations that follow are solved at once.
 
 A step solves the optimality conditions with slacks and prices that exclude each other
-(:class:`.sides.Exclusive`), tau = 1, linearized. Prices may have any sign and slacks follow the
-point, so that a step needs no message but the sum of its matrix. With the active bounds guessed it
-ends at the solution itself where the guess is right, prices included, to the accuracy of the linear
-algebra (Hintermueller, Ito and Kunisch, 2002); what it finds is proved like anything else.
+(:class:`.sides.Exclusive`), tau = 1, linearized. Multipliers may have any sign and slacks follow
+the point, so that a step needs no message but the sum of its matrix. With the active bounds guessed
+it ends at the solution itself where the guess is right, prices included, to the accuracy of the
+linear algebra (Hintermueller, Ito and Kunisch, 2002); what it finds is proved like anything else.
 Cost of a step: 1 local factorization, 1 averaging.
 """
 

@@ -51,7 +51,7 @@ class Sides:
         return self.spread(self.sign * v)
 
     def split(self, p: Array) -> Array:
-        """Prices of the sides, in equal shares of an entry's, with :meth:`net` = ``p``."""
+        """Multipliers of the sides, in equal shares of an entry's, with :meth:`net` = ``p``."""
         return np.asarray(self.sign * self.share * p[self.at])
 
     def slack(self, w: Array, tau: float) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.certificates.duality import Prices
+from ccmac.certificates.duality import DualPoint
 from ccmac.inputs import Array
 from ccmac.methods.base import State, known, rows
 from ccmac.methods.interior.block import Block
@@ -197,12 +197,12 @@ class Agents:
         units = self.setup.units
         return (x, z) if units is None else (np.concatenate(units.x) * x, units.z * z)
 
-    def prices(self, state: InteriorState, scale: float) -> Prices:
+    def multipliers(self, state: InteriorState, scale: float) -> DualPoint:
         """In the user's rows and cost, over ``scale``."""
         common = self.common(state)
         size = scale * self.unit
         reduced = self.reduced
-        coupled, shared = reduced.prices(self.equations.combine @ (common.mu / size))
+        coupled, shared = reduced.multipliers(self.equations.combine @ (common.mu / size))
         local = []
         terms = []
         for k, (block, p) in enumerate(zip(self.blocks, self.points(state), strict=True)):
@@ -215,7 +215,7 @@ class Agents:
         if units is not None:
             shared = shared * (reduced.unit_D / self.setup.equations.unit_D)
             terms = [nu / length for nu, length in zip(terms, units.rows, strict=True)]
-        return Prices(coupled, shared, local, terms)
+        return DualPoint(coupled, shared, local, terms)
 
     # -- a sum -------------------------------------------------------------------------------------
     def summed(self, matrices: list[Array], vectors: list[Array]) -> tuple[Array, Array]:

@@ -148,7 +148,7 @@ class DualityStop(Stopping):
 
     def _proof(self, iteration: Interior, state: InteriorState) -> Check:
         x, z = iteration.point(state)
-        return self._judged(*self.duality.gap(x, z[0], iteration.prices(state, state.tau)))
+        return self._judged(*self.duality.gap(x, z[0], iteration.multipliers(state, state.tau)))
 
     def _judged(self, found: DualityGap, proved: Proved) -> Check:
         """Whether it is good enough; what it lacks is kept, and the one that lacks least."""
@@ -167,7 +167,7 @@ class DualityStop(Stopping):
         self, iteration: Interior, state: InteriorState
     ) -> Infeasibility | Recession | None:
         """Proof that there is no solution, if the iterate is one."""
-        prices = iteration.prices(state, state.kappa)
+        prices = iteration.multipliers(state, state.kappa)
         told = largest(iteration, state)
         conflict = self.farkas.test(multipliers(self.duality.reduced, prices))
         if conflict is not None:

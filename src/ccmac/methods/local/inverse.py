@@ -169,7 +169,7 @@ def plus_diagonal(H: Any, diagonal: Array) -> Any:
 def channel_curvatures(
     work: Workspace, energies: Callable[[Array], Array], seed: int
 ) -> tuple[float, float]:
-    """Mean curvature of the dual in the coupled and in the consensus prices; (1, 1) without both.
+    """Mean curvature of the dual in the coupled and consensus multipliers; (1, 1) without both.
 
     tr sum_i K_i T_i K_i' / m with K_i = [A_i B_i], and mean_i tr (T_i)_zz / q, traces by random
     probes: their ratio omega brings both channels to one scale. ``energies(h)`` is <h_i, T_i h_i>,
@@ -193,8 +193,8 @@ def _probed(work: Workspace, energies: Callable[[Array], Array], seed: int) -> t
     common = np.random.default_rng(seed)
     traces = np.zeros((space.count, 2))
     for _ in range(PROBES):
-        price = common.choice([-1.0, 1.0], (1, width))
-        traces[:, 0] += energies(space.joined(*coupling.adjoint(price)))
+        multiplier = common.choice([-1.0, 1.0], (1, width))
+        traces[:, 0] += energies(space.joined(*coupling.adjoint(multiplier)))
     copies = np.stack(
         [np.random.default_rng([seed, i]).choice([-1.0, 1.0], space.q) for i in runtime.owned]
     )

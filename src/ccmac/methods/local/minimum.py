@@ -1,4 +1,4 @@
-"""Each agent's minimiser at given prices, for smooth strongly convex objectives.
+"""Each agent's minimiser at given multipliers, for smooth strongly convex objectives.
 
     u_i(h) = argmin f_i(u) + (a_i/2) ||z||^2 + <h_i, u>   s.t.  C_i x = c_i,  D_i z = e_i
 
@@ -222,7 +222,7 @@ class LocalMinimisers:
         """f_i(u) + (a_i/2) ||z||^2 + <h_i, u>, one row an agent."""
         rows = np.zeros((self.space.count, 1))
         for k, (x, z) in enumerate(self.space.split(u)):
-            price = float(self.space.read(h, k) @ self.space.read(u, k))
+            linear = float(self.space.read(h, k) @ self.space.read(u, k))
             shift = 0.5 * float(self.shift[k]) * float(z @ z)
-            rows[k] = self.objectives[k].value(x, z) + shift + price
+            rows[k] = self.objectives[k].value(x, z) + shift + linear
         return rows

@@ -1,13 +1,13 @@
-"""cross-newton where the coupled rows give z: Newton's method on a growing span of prices.
+"""cross-newton where the coupled rows give z: Newton's method on a growing span of multipliers.
 
-On :mod:`ccmac.methods.newton.subspace`: s = -grad h(z)/beta is the price that z asks for, p the
-price that x answers. One averaging a step carries S (s - s_old), which joins the span (s_old is
-there, and the difference keeps its digits); a block of random vectors W, S W opens it, in one
-averaging too. Where everybody knows h, F is then minimised
-over the whole span by everybody alike. Else the step also carries slope and curvature of h at the
-end of the last Newton step in the span, and values at shorter ones: a step that is too long is cut
-without a further message. S never changes, so that no product is ever made twice: at most
-rank S of them, and far fewer than conjugate gradients started anew at every Newton step.
+On :mod:`ccmac.methods.newton.subspace`: s = -grad h(z)/beta is the multiplier that z asks for, p
+the multiplier that x answers. One averaging a step carries S (s - s_old), which joins the span
+(s_old is there, and the difference keeps its digits); a block of random vectors W, S W opens it, in
+one averaging too. Where everybody knows h, F is then minimised over the whole span by everybody
+alike. Else the step also carries slope and curvature of h at the end of the last Newton step in the
+span, and values at shorter ones: a step that is too long is cut without a further message. S never
+changes, so that no product is ever made twice: at most rank S of them, and far fewer than conjugate
+gradients started anew at every Newton step.
 
     |x - x*|_{g''} <= gap = ((s - p)'S(s - p))^{1/2}
 
@@ -48,7 +48,8 @@ PATIENCE = 40  # steps without a smaller gap: nothing is left to gain
 @dataclass(frozen=True)
 class EliminatedState(State):
     """u = (x, copies of z); P, E, c of the span and the step planned in it; slope and curvature of
-    h at z, the price s that was received last and the one before, which the span holds; F there.
+    h at z, the multiplier s that was received last and the one before, which the span holds; F
+    there.
     """
 
     u: Array = vector()
@@ -69,7 +70,7 @@ class EliminatedState(State):
 
     @property
     def span(self) -> Span:
-        """The prices tried so far."""
+        """The multipliers tried so far."""
         return Span(self.P[0], self.E[0], self.k)
 
 
@@ -104,13 +105,13 @@ class EliminatedNewton(Iteration[EliminatedState]):
         self._block_images = np.array([mean[0] for mean in means[1:]]) * self.problem.n
 
     # -- the agents' own work ----------------------------------------------------------------------
-    def _minimisers(self, price: Array) -> Array:
-        """x(price), flat. Cost: 1 argmin, 1 A."""
-        return self._each(self.A.adjoint_common(price), lambda g, v: g.minimise(v, v)[0])
+    def _minimisers(self, multiplier: Array) -> Array:
+        """The minimisers x(lambda), flat. Cost: 1 argmin, 1 A."""
+        return self._each(self.A.adjoint_common(multiplier), lambda g, v: g.minimise(v, v)[0])
 
-    def _inverse(self, price: Array) -> Array:
-        """T A' price, flat. Cost: 1 argmin, 1 A."""
-        return self._each(self.A.adjoint_common(price), lambda g, v: g.inverse(v))
+    def _inverse(self, multiplier: Array) -> Array:
+        """T A'lambda, flat. Cost: 1 argmin, 1 A."""
+        return self._each(self.A.adjoint_common(multiplier), lambda g, v: g.inverse(v))
 
     def _each(self, v: Array, change: Callable[[Factorized, Array], Array]) -> Array:
         self.work.ledger.charge(argmins=1)
@@ -125,7 +126,7 @@ class EliminatedNewton(Iteration[EliminatedState]):
 
     # -- the iteration -----------------------------------------------------------------------------
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> EliminatedState:
         """The user's point; the span begins with the block."""
         u = self.space.joined(x, z)
@@ -135,15 +136,15 @@ class EliminatedNewton(Iteration[EliminatedState]):
         span = Span(P[0], E[0], 0)
         if len(self._block):
             span = span.with_block(self._block, self._block_images)
-        s = np.zeros((1, self.m)) if price is None else np.array(price[: self.m])[None]
+        s = np.zeros((1, self.m)) if multiplier is None else np.array(multiplier[: self.m])[None]
         c, step, slope, bend = (np.zeros((1, size)) for size in (K, K, q, q))
         state = EliminatedState(u, P, E, c, step, slope, bend, s, np.zeros_like(s), k=span.k)
         if not self.explicit.common:
             return state
-        return self._settled(state, np.zeros(K), keep=price is not None)
+        return self._settled(state, np.zeros(K), keep=multiplier is not None)
 
     def _settled(self, state: EliminatedState, c: Array, *, keep: bool = False) -> EliminatedState:
-        """The minimiser over the span, and the price that it asks for (``keep``: not yet)."""
+        """The minimiser over the span, and the multiplier that it asks for (``keep``: not yet)."""
         c = self.reduced.minimiser(state.span, c)
         z = self.reduced.shared(state.span.image(c))
         if keep:
@@ -205,11 +206,11 @@ class EliminatedNewton(Iteration[EliminatedState]):
         return replace(state, step=step[None])
 
     def _placed(self, state: EliminatedState) -> EliminatedState:
-        """x at the price, copies of z as it follows."""
+        """x at the multiplier, copies of z as it follows."""
         c = state.c[0]
         span = state.span
         u = self.space.zeros()
-        self.space.x(u)[...] = self._minimisers(span.price(c))
+        self.space.x(u)[...] = self._minimisers(span.multiplier(c))
         self.space.z(u)[...] = self.reduced.shared(span.image(c))
         return replace(state, u=u)
 
@@ -246,8 +247,8 @@ class EliminatedNewton(Iteration[EliminatedState]):
     def refined(self, state: EliminatedState, found: Proved) -> Array:
         """x after a Newton step on x itself, from a point that was judged; S is E'E on the span.
 
-        x(p) has the rounding of its price, times A'/mu: more than x needs to have. What it leaves
-        of the gradient, r, has digits of its own. With t = A T r = E'tau and D = h''/beta^2,
+        x(p) has the rounding of its multiplier, times A'/mu: more than x needs to have. What it
+        leaves of the gradient, r, has digits of its own. With t = A T r = E'tau and D = h''/beta^2,
 
             dx = -T r + T A'P'(tau + gamma),   (I + E D E') gamma = -tau.
 
@@ -255,7 +256,7 @@ class EliminatedNewton(Iteration[EliminatedState]):
         """
         h = self.explicit
         span = state.span
-        left = found.gradient_x + self.A.adjoint_common(found.price)
+        left = found.gradient_x + self.A.adjoint_common(found.multiplier)
         left -= self.work.local.project(left)
         own = self._each(left, lambda g, v: g.inverse(v))
         parts = [self._images(own)] + ([] if h.common else [h.bends(found.z)])
@@ -263,11 +264,11 @@ class EliminatedNewton(Iteration[EliminatedState]):
         E = span.E[: span.k]
         tau = span.P[: span.k] @ image
         gram = h.gram(found.z, E) if h.common else (E * bend[0]) @ E.T
-        price = self.runtime.common(span.price(tau + self.reduced.descent(tau, gram)))
-        return np.asarray(found.x - own + self._inverse(price))
+        multiplier = self.runtime.common(span.multiplier(tau + self.reduced.descent(tau, gram)))
+        return np.asarray(found.x - own + self._inverse(multiplier))
 
     def point(self, state: EliminatedState) -> tuple[Array, Array]:
-        """The minimisers at the price."""
+        """The minimisers at the multiplier."""
         return self.space.x(state.u), self.space.z(state.u)
 
     def dual(self, state: EliminatedState, realized: Realized) -> Dual | None:

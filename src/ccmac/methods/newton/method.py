@@ -1,6 +1,6 @@
 """cross-newton: smooth objectives with second derivatives, few sums.
 
-Where the coupled rows give z, Newton's method on a growing span of prices
+Where the coupled rows give z, Newton's method on a growing span of multipliers
 (:mod:`ccmac.methods.newton.eliminated`); else, where all may know the equations, one sum of the
 reduced KKT system a Newton step (:mod:`ccmac.methods.newton.summed`).
 """
@@ -37,10 +37,10 @@ class CrossNewton(Method):
     name = "cross-newton"
     summary = "Newton's method for smooth losses, one averaging a step"
     needs = frozenset({"smooth"})
-    reveals = "A_i (g_i'')^-1 A_i' w for prices w that all know, or eliminated Hessians"
+    reveals = "A_i (g_i'')^-1 A_i' w for multipliers w that all know, or eliminated Hessians"
 
     sketch: int | None = option(
-        None, int, "random vectors that open the span of prices, in one averaging"
+        None, int, "random vectors that open the span of multipliers, in one averaging"
     )
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:

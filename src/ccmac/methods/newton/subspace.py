@@ -1,7 +1,7 @@
-"""The problem on a span of prices: everything in it is known to everybody.
+"""The problem on a span of multipliers: everything in it is known to everybody.
 
 With S = sum_i A_i T_i A_i' (T_i the inverse of g_i'' under C_i x = c_i) and x_i(p) the minimiser of
-g_i + <A_i'p, .>, the points x(p) = x(0) - T A'p hold the solution (p is then its price), and
+g_i + <A_i'p, .>, the points x(p) = x(0) - T A'p hold the solution (p is then its multiplier), and
 
     F(x(p)) = F_0 + p'Sp/2 + h((S p - a) / beta),    a = sum_i A_i x_i(0) - b_i.
 
@@ -38,7 +38,7 @@ class Span:
     E: Array
     k: int
 
-    def price(self, c: Array) -> Array:
+    def multiplier(self, c: Array) -> Array:
         """p = P'c."""
         return np.asarray(c[: self.k] @ self.P[: self.k])
 
@@ -76,10 +76,10 @@ class Span:
         self.P[self.k], self.E[self.k] = v / length, image / length
         return Span(self.P, self.E, self.k + 1), length
 
-    def thinned(self, c: Array, price: Array) -> tuple[Span, Array]:
-        """(the newer half with P'c and ``price``, which are in the span; c in its coordinates)."""
+    def thinned(self, c: Array, multiplier: Array) -> tuple[Span, Array]:
+        """(the newer half with P'c and ``multiplier``, both in the span; c in its coordinates)."""
         half = self.k // 2
-        kept = np.stack([c[:half], self.E[:half] @ price], axis=1)
+        kept = np.stack([c[:half], self.E[:half] @ multiplier], axis=1)
         turn, _ = np.linalg.qr(kept)
         start = turn.shape[1]
         newer = self.k - half

@@ -33,7 +33,7 @@ TRIALS = 12  # steps in a row that were cut, or gained nothing
 
 @dataclass(frozen=True)
 class SummedState(State):
-    """u and the end of the step that was tried last (or u); prices mu of the whitened rows."""
+    """u and the end of the step that was tried last (or u); multipliers mu of the whitened rows."""
 
     u: Array = vector()
     ahead: Array = vector()
@@ -55,7 +55,7 @@ class SummedNewton(Iteration[SummedState]):
         self.objectives = [agent.objective for agent in self.problem.agents.values()]
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> SummedState:
         """The user's point."""
         u = self.space.joined(x, z)

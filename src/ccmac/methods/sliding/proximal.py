@@ -89,7 +89,7 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         self.weight = weight
         self.anchored = anchored
 
-    def begin(self, w: Array, p: Array, price: Array) -> ProximalState:
+    def begin(self, w: Array, p: Array, multiplier: Array) -> ProximalState:
         """The anchor is at the start."""
         slope, w_sum, slope_sum = (np.zeros_like(w) for _ in range(3))
         (x, w_start, w_anchor), (q, p_start, p_anchor) = (

@@ -187,7 +187,7 @@ class SubgradientIteration(ProvedIteration[P]):
         point, slope, slack = self.averaged(state)
         average = self.certifier.tight_subgradient(point, slope, self.goal, slack)
         slope = self.objective.gradient(state.last)
-        other = self.certifier.gap(state.last, slope, average.p, price=average.price)
+        other = self.certifier.gap(state.last, slope, average.p, multiplier=average.multiplier)
         for name, gap in (("average", average), ("last", other)):
             self.found[f"gap_{name}"] = gap.bound(gap.required(self.goal))
         return replace(average, source="average")
@@ -219,7 +219,7 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
         super().__init__(certifier, goal, feasible)
         self.radius = radius
 
-    def begin(self, w: Array, p: Array, price: Array) -> DoublingState:
+    def begin(self, w: Array, p: Array, multiplier: Array) -> DoublingState:
         """M from the subgradient at the start; the first target is M R."""
         steep = steepness(self.space.norm(self.objective.gradient(w)))
         zeros = self.space.zeros

@@ -191,7 +191,7 @@ class AcceleratedIteration(FormIteration[AcceleratedState]):
         return self.coupled.adjoint(moved)
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> AcceleratedState:
         """u at the user's point; y and the dual start at zero."""
         u = self.form.start(x, z)

@@ -11,8 +11,8 @@ converges for every gamma, alpha > 0 and 0 < beta < 1/(gamma lambda_max(L)); bet
 Cost: 1 argmin, 2 products with A', 1 round of m' floats.
 
 Tracking-ADMM (Falsone, Notarnicola, Notarstefano, Prandini 2020): agents track the mean violation d
-of the coupled equation and agree on its price lam by mixing with a doubly stochastic M (Metropolis
-weights; mixing with a Laplacian diverges):
+of the coupled equation and agree on its multiplier lam by mixing with a doubly stochastic M
+(Metropolis weights; mixing with a Laplacian diverges):
 
     (dl, el) = M (d, lam)
     u+  = argmin f'(u) + <el, A'u> + (c/2) ||A'u - A'u_i + dl||^2
@@ -94,7 +94,7 @@ class PenaltyIteration(FormIteration[Carried]):
 
 @dataclass(frozen=True)
 class DpmmState(CoupledState):
-    """The prices y and their disagreement Lam, one row of m' floats per agent."""
+    """The multipliers y and their disagreement Lam, one row of m' floats per agent."""
 
     y: Array = rows()
     Lam: Array = rows()
@@ -116,9 +116,9 @@ class DpmmIteration(PenaltyIteration[DpmmState]):
         }
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> DpmmState:
-        """u at the user's point, prices zero (a warm dual has no place here)."""
+        """u at the user's point, multipliers zero (a warm dual has no place here)."""
         zero = np.zeros_like(self.form.right)
         return DpmmState(self.form.start(x, z), zero, zero.copy())
 
@@ -152,7 +152,7 @@ class TrackingIteration(PenaltyIteration[TrackingState]):
         self.settings = {"message floats": 2 * form.width, "c": c}
 
     def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> TrackingState:
         """u at the user's point; the first image is one product, charged where it is made."""
         u = self.form.start(x, z)

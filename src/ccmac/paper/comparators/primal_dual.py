@@ -54,8 +54,8 @@ class PrimalDualIteration(RealizedIteration[PrimalDualState]):
         self.tau = tau
         self.sigma = sigma
 
-    def begin(self, w: Array, p: Array, price: Array) -> PrimalDualState:
-        """Without the price: only p is kept."""
+    def begin(self, w: Array, p: Array, multiplier: Array) -> PrimalDualState:
+        """Without the multiplier: only p is kept."""
         return PrimalDualState(w, p)
 
     def ascend(self, p: Array, w: Array) -> None:

@@ -106,7 +106,7 @@ class CoupledRows(ABC):
         """Add the adjoint of the rows to ``out``."""
 
     @abstractmethod
-    def price(self, rows: Array) -> Array:
+    def multiplier(self, rows: Array) -> Array:
         """The coupled multiplier within the rows."""
 
     def gram(self, rows: Array) -> Array | None:
@@ -147,7 +147,7 @@ class SummedCoupling(CoupledRows):
         image += self._weight * rows
         return image
 
-    def price(self, rows: Array) -> Array:
+    def multiplier(self, rows: Array) -> Array:
         """n^{-1/2} times the rows, the same for every agent."""
         return rows[None] / self.root
 
@@ -185,7 +185,7 @@ class LocalizedCoupling(CoupledRows):
         if self.graph is not None:
             space.y(out)[...] += self.alpha * self.graph(rows.reshape(space.count, self.m))
 
-    def price(self, rows: Array) -> Array:
+    def multiplier(self, rows: Array) -> Array:
         """The agents' own multipliers; they agree at the solution."""
         return rows.reshape(self.space.count, self.m)
 
@@ -244,8 +244,8 @@ class CoupledLocal(Channel):
             image = self.coupling.gram(rows)
         return super().gram(rows) if image is None else image
 
-    def price(self, rows: Array) -> Array | None:
-        return None if self.coupling is None else self.coupling.price(rows[: self.split])
+    def multiplier(self, rows: Array) -> Array | None:
+        return None if self.coupling is None else self.coupling.multiplier(rows[: self.split])
 
 
 class SharedConsensus(Channel):

@@ -57,7 +57,7 @@ class JointSystem(AffineSystem):
         self.weights = (1.0, 1.0)
         self.interval = Interval(1.0, 1.0)
         self.width = self.coupling.width
-        self.target = self.zero_price()
+        self.target = self.zero_multiplier()
         if not self.coupling.empty:
             [self.target] = self._means([sides.b])
 
@@ -85,9 +85,9 @@ class JointSystem(AffineSystem):
         return other
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        first, second, price = self._parts(w)
+        first, second, multiplier = self._parts(w)
         first += second
-        return first, price
+        return first, multiplier
 
     def channel_residuals(self, w: Array) -> list[Array]:
         """[G_1 w - g_1, eta^2 (G_2 w - g_2)]."""
@@ -103,9 +103,9 @@ class JointSystem(AffineSystem):
         coupled, mean = self._means(parts)
         first = space.zeros()
         second = space.zeros()
-        price = self.weights[0] * (coupled - self.target)
+        multiplier = self.weights[0] * (coupled - self.target)
         if not self.coupling.empty:
-            space.x(first)[...], space.z(first)[...] = self.coupling.adjoint(price)
+            space.x(first)[...], space.z(first)[...] = self.coupling.adjoint(multiplier)
         if not self.C.empty:
             misfit = self.weights[0] * (self.C.forward(x) - self.c)
             space.x(first)[...] += self.C.adjoint(misfit)
@@ -115,7 +115,7 @@ class JointSystem(AffineSystem):
         if not self.D.empty:
             out += self.D.adjoint(self.D.forward(z) - self.e).reshape(z.shape)
         out *= self.weights[1]
-        return first, second, price
+        return first, second, multiplier
 
     @property
     def _charge(self) -> Cost:

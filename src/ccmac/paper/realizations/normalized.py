@@ -54,7 +54,7 @@ class Channel(ABC):
         """M M' rows: two actions."""
         return self.forward(self.adjoint(rows))
 
-    def price(self, rows: Array) -> Array | None:
+    def multiplier(self, rows: Array) -> Array | None:
         """Multiplier of the coupled equation within ``rows``; None when the channel has none."""
         return None
 
@@ -71,7 +71,7 @@ class NormalizedChannel(ABC):
 
     @abstractmethod
     def residual(self, w: Array) -> tuple[Array, Array | None]:
-        """(K^'(K^ w - v^), price of the coupled equation if it is here)."""
+        """(K^'(K^ w - v^), multiplier of the coupled equation if it is here)."""
 
     @property
     def degree(self) -> int | None:
@@ -109,7 +109,7 @@ class PolynomialChannel(NormalizedChannel):
         rows = self.smooth(self.channel.forward(w))
         rows -= self.right
         rows = self.smooth(rows)
-        return self.channel.adjoint(rows), self.channel.price(rows)
+        return self.channel.adjoint(rows), self.channel.multiplier(rows)
 
 
 class WhitenedChannel(NormalizedChannel):
@@ -137,7 +137,7 @@ class WhitenedChannel(NormalizedChannel):
         self.ledger.charge_cost(self.cost)
         basis = self.rows.basis
         inner = basis.T @ w - self.right
-        return basis @ inner, self.channel.price(self.rows.multipliers(inner))
+        return basis @ inner, self.channel.multiplier(self.rows.multipliers(inner))
 
 
 class MaterialisedChannel(NormalizedChannel):
@@ -158,13 +158,14 @@ class MaterialisedChannel(NormalizedChannel):
     def residual(self, w: Array) -> tuple[Array, Array | None]:
         self.ledger.charge_cost(self.cost)
         rows = self.smoothed @ w - self.right
-        return rows @ self.matrix, self.channel.price(rows)
+        return rows @ self.matrix, self.channel.multiplier(rows)
 
 
 class NormalizedStack(AffineSystem):
-    """K^ = [K^_1; K^_2; ...] with ``width`` coupled prices; ``charge`` is paid once a residual.
+    """K^ = [K^_1; K^_2; ...] with ``width`` coupled multipliers; ``charge`` is paid once a
+    residual.
 
-    ``common``: whether all agents know one price, or each has its own and they tend to each other.
+    ``common``: whether all agents know one multiplier, or each its own, which tend to each other.
     """
 
     def __init__(
@@ -196,16 +197,16 @@ class NormalizedStack(AffineSystem):
         self.space.runtime.ledger.charge_cost(self.charge)
         self.space.runtime.mind_the_time()  # channels that are multiplied out send nothing
         out = np.zeros(0)
-        price = self.zero_price()
+        coupled = self.zero_multiplier()
         for k, channel in enumerate(self.channels):
             part, multiplier = channel.residual(w)
             if multiplier is not None:
-                price = multiplier
+                coupled = multiplier
             if k:
                 out += part
             else:
                 out = part
-        return (out if self.channels else np.zeros_like(w)), price
+        return (out if self.channels else np.zeros_like(w)), coupled
 
     def channel_residuals(self, w: Array) -> list[Array]:
         """Each channel's residual (costs one residual)."""
@@ -217,12 +218,12 @@ class NormalizedStack(AffineSystem):
         other.channels = [channel.homogeneous() for channel in self.channels]
         return other
 
-    def zero_price(self) -> Array:
+    def zero_multiplier(self) -> Array:
         return np.zeros((1 if self.common else self.space.count, self.width))
 
-    def common_price(self, price: Array) -> Array:
-        """The mean of the agents' own prices: one averaging."""
-        return price if self.common else self.space.runtime.average(price)
+    def common_multiplier(self, multiplier: Array) -> Array:
+        """The mean of the agents' own multipliers: one averaging."""
+        return multiplier if self.common else self.space.runtime.average(multiplier)
 
     @property
     def cost(self) -> Cost:

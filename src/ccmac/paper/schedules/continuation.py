@@ -114,7 +114,7 @@ class Continuation(ProvedIteration[StageState]):
         super().__init__(certifier, goal)
         self.schedule = schedule
 
-    def begin(self, w: Array, p: Array, price: Array) -> StageState:
+    def begin(self, w: Array, p: Array, multiplier: Array) -> StageState:
         """p0 = UF(g0) - g0 (Equation eq:cvxlf-init): 1 gradient, d_UF residuals."""
         system = self.system.homogeneous()
         interval = self.system.interval

@@ -63,7 +63,7 @@ class Sliding(SubgradientIteration[SlidingState]):
         super().__init__(certifier, goal, feasible)
         self.phases = phases
 
-    def begin(self, w: Array, p: Array, price: Array) -> SlidingState:
+    def begin(self, w: Array, p: Array, multiplier: Array) -> SlidingState:
         """At the start of the first phase, without a dual."""
         zeros = self.space.zeros
         return SlidingState(

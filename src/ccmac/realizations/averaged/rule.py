@@ -277,7 +277,7 @@ def _polynomial(spectrum: Interval, steps: int | None) -> SemiIteration:
 # S(s) = S_A + s^2 f I with S_A = (1/n) sum A_i A_i' and f = (1/n) sum beta_i^2: one basis of Ritz
 # vectors of S_A serves every scale, and s^2 f is a proved lower end.
 def _block_size(system: AveragedSystem, costs: Costs) -> int:
-    """Vectors of a block, by the prices of rounds and bytes; 0 where Lanczos steps pay."""
+    """Vectors of a block, by the costs of rounds and bytes; 0 where Lanczos steps pay."""
     m = system.coupling.m
     if system.coupling.A.empty or not system.local.empty:
         return 0

@@ -47,7 +47,7 @@ class AveragedSystem(AffineSystem):
         self.interval = Interval(1.0, 1.0)
         self.local_point = local.point
         self.width = coupling.width
-        self._target: Array | Piggyback = self.zero_price()
+        self._target: Array | Piggyback = self.zero_multiplier()
 
     @property
     def target(self) -> Array:
@@ -130,7 +130,7 @@ class AveragedSystem(AffineSystem):
 
     def homogeneous(self) -> AveragedSystem:
         other = copy.copy(self)
-        other.target = self.zero_price()
+        other.target = self.zero_multiplier()
         other.local_point = np.zeros_like(self.local_point)
         other.shared = self.shared.homogeneous()
         return other
@@ -150,9 +150,9 @@ class AveragedSystem(AffineSystem):
         return self.interval.high + high / low
 
     # -- S ------------------------------------------------------------------------------------
-    def gram_contribution(self, price: Array) -> Array:
-        """H_i P_kerC H_i' price: its mean is S price. Cost: 2 A, 2 B, one projector C."""
-        gx, gz = self.coupling.adjoint(price)
+    def gram_contribution(self, multiplier: Array) -> Array:
+        """H_i P_kerC H_i'y of a multiplier y: its mean is S y. Cost: 2 A, 2 B, one projector C."""
+        gx, gz = self.coupling.adjoint(multiplier)
         if not self.local.empty:
             gx = gx - self.local.project(gx)
         return self.coupling.contributions(gx, gz)[0]
@@ -164,7 +164,7 @@ class AveragedSystem(AffineSystem):
 
     # -- the residual ---------------------------------------------------------------------------
     def _channels(self, w: Array) -> tuple[Array, Array, Array, Array]:
-        """(P_C x, coupled price, mean z, D-part) of the residual at w."""
+        """(P_C x, coupled multiplier, mean z, D-part) of the residual at w."""
         x = self.space.x(w)
         z = self.space.z(w)
         self.runtime.ledger.charge(affine=2)
@@ -179,27 +179,27 @@ class AveragedSystem(AffineSystem):
         if not self.shared.empty:
             chains.append(self.shared.chain(mean_z))
         results = lockstep(self.runtime, chains)
-        price = results.pop(0) if self.normalizer is not None else self.zero_price()
+        multiplier = results.pop(0) if self.normalizer is not None else self.zero_multiplier()
         shared = results.pop(0) if results else np.zeros((1, 0))
-        return projected, price, mean_z, shared
+        return projected, multiplier, mean_z, shared
 
     def residual(self, w: Array) -> tuple[Array, Array]:
         """G w - g; one averaging of m + q floats plus those of the normalizers."""
-        projected, price, mean_z, shared = self._channels(w)
+        projected, multiplier, mean_z, shared = self._channels(w)
         out = np.empty_like(w)
         out_x = self.space.x(out)
         out_z = self.space.z(out)
-        self._first(price, projected, out_x, out_z)
+        self._first(multiplier, projected, out_x, out_z)
         if self.consensus:
             out_z += self.space.z(w)
             out_z -= mean_z
         if not self.shared.empty:
             out_z += shared
-        return out, price
+        return out, multiplier
 
-    def _first(self, price: Array, projected: Array, out_x: Array, out_z: Array) -> None:
+    def _first(self, multiplier: Array, projected: Array, out_x: Array, out_z: Array) -> None:
         if self.normalizer is not None:
-            gx, _ = self.coupling.adjoint(price, out_z)
+            gx, _ = self.coupling.adjoint(multiplier, out_z)
             if self.local.empty:
                 out_x[...] = gx
             else:
