@@ -158,9 +158,7 @@ RULES = (
 # What goes on after a stall or a divergence: where F is strongly convex, and elsewhere.
 FALLBACKS: dict[Kind, tuple[Kind, Kind]] = {
     CrossDirect: (CrossCg, CrossIpm),
-    CrossNewton: (CrossApapc, CrossContinuation),
-    CrossCg: (CrossApapc, CrossContinuation),
-    CrossLbfgs: (CrossApapc, CrossContinuation),
+    **dict.fromkeys((CrossNewton, CrossCg, CrossLbfgs), (CrossApapc, CrossContinuation)),
 }
 
 # What fits as well, with other bytes and rounds: where F is strongly convex, and elsewhere. Of
@@ -208,11 +206,7 @@ class Auto(Method):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Of the method chosen."""
-        return self.choose(work, request)[0].prepare(work, request)
-
-    def choose(self, work: Workspace, request: Request) -> tuple[Method, str]:
-        """The method, and why."""
-        return self.ranked(work, request)[0]
+        return self.ranked(work, request)[0][0].prepare(work, request)
 
     def ranked(self, work: Workspace, request: Request) -> list[tuple[Method, str]]:
         """The methods to take one after the other, should one stall."""

@@ -38,136 +38,96 @@ from ccmac.workspace.blocks import OPENING, planned_size
 
 def forecast(method: Method, work: Workspace, request: Request) -> Alternative | None:
     """None where nothing is known of the method (a Stack, a comparator)."""
+    found: Alternative | None = None
     if work.stack is not None:
         return None
-    found: Alternative | None = None
-    if isinstance(method, CrossNewton):
-        found = _sketched_newton(method, work, request) or _summed_newton(method, work)
-    elif isinstance(method, CrossDirect):
-        found = _direct(method, work)
-    elif isinstance(method, CrossIpm):
-        found = _interior(method, work)
-    elif isinstance(method, CrossCg) and work.eliminated is not None:
-        found = _sketched_cg(method, work, request)
+    sketches = isinstance(method, CrossNewton) and work.gather_explicit() is not None
+    if sketches or (isinstance(method, CrossCg) and work.eliminated is not None):
+        found = _sketched(method, work, request)
+    elif isinstance(method, CrossDirect | CrossIpm | CrossNewton):
+        found = _summed(method, work)
     elif isinstance(method, CrossCg | CrossApapc | CrossContinuation | CrossSliding):
         found = _iterated(method, work, request)
     return found and replace(found, bill=request.costs.bill(found.predicted))
 
 
-def _matrix(k: int) -> int:
-    """Floats of a symmetric matrix and a vector."""
-    return k * (k + 1) // 2 + k
-
-
 def _proof(work: Workspace) -> Cost:
     """Of one point in equations that all know: moved onto them, given multipliers, judged."""
-    k = _common(work)
+    k = work.problem.m + work.problem.q
     if not work.gatherable:
         return Cost()
     return work.runtime.gather_cost(3 * k) + 2 * work.runtime.average_cost(2 * k)
 
 
-def _common(work: Workspace) -> int:
-    return work.problem.m + work.problem.q
+def _summed(method: Method, work: Workspace) -> Alternative | None:
+    """A matrix of k x k and a vector: with the equations (cross-direct), or in every step.
 
-
-# -- a matrix is summed ----------------------------------------------------------------------------
-def _direct(method: CrossDirect, work: Workspace) -> Alternative | None:
-    """The matrix adds to the message that carries the equations; then what a point leaves."""
-    if not (work.gatherable or work.hides):
-        return None
-    k = _common(work)
-    average = work.runtime.average_cost
-    once = average(_matrix(k) + 1) - average(1)
-    judged = average(4 * k) if work.hides else work.runtime.gather_cost(4 * k)
-    step = Cost(argmins=1, gradients=1) + judged
-    within = (1 + STEPS) / 2
-    memory = 2 * FLOAT_BYTES * k**2
-    return Alternative(SUM, method.name, once, step, 1, within, memory, method.reveals)
-
-
-def _summed_newton(method: CrossNewton, work: Workspace) -> Alternative | None:
-    """The matrix in every step."""
-    if not work.gatherable:
-        return None
-    k = _common(work)
-    step = Cost(argmins=1, gradients=1) + work.runtime.average_cost(_matrix(k))
-    memory = 2 * FLOAT_BYTES * k**2
-    proofs = 2 * _proof(work)
-    return Alternative(
-        SUM, method.name, Cost(), step, USUAL, 2.0, memory, method.reveals, proofs=proofs
-    )
-
-
-def _interior(method: CrossIpm, work: Workspace) -> Alternative | None:
-    """The matrix in every step and two narrow messages; one more step proves.
-
-    Long rows are first compressed to the range of their columns.
+    Interior points send two narrow messages more a step, and long rows on the range of their
+    columns.
     """
     average = work.runtime.average_cost
-    regime = SUM
-    k = _common(work)
+    k = work.problem.m + work.problem.q
+    columns = int(work.curvature.d.sum())
+    interior = isinstance(method, CrossIpm)
+    short = compressible(work) if interior else 0
+    if not (short or work.gatherable or (isinstance(method, CrossDirect) and work.hides)):
+        return None
+    k = 2 * columns if short else k
+    matrix = k * (k + 1) // 2 + k
+    memory = (3 if interior else 2) * FLOAT_BYTES * k**2 + short
     once = Cost()
-    memory = 0
-    if kept := compressible(work):
-        columns = int(work.curvature.d.sum())
-        regime = SKETCH
-        k = 2 * columns
-        once = average(work.problem.m * columns)
-        memory = kept
-    elif not work.gatherable:
-        return None
-    step = Cost(argmins=1) + average(_matrix(k)) + 2 * average(k)
-    memory += 3 * FLOAT_BYTES * k**2
-    return Alternative(regime, method.name, once, step, 9, 3.0, memory, method.reveals, proofs=step)
-
-
-# -- a sketch, then single vectors -----------------------------------------------------------------
-def _sketched_newton(method: CrossNewton, work: Workspace, request: Request) -> Alternative | None:
-    """Where z follows from x; five averagings of a proof."""
-    explicit = work.gather_explicit()
-    if explicit is None:
-        return None
-    m = work.problem.m
-    planned = planned_size(work.runtime, m, request.costs)
-    size = min(planned if method.sketch is None else method.sketch, explicit.rank)
-    own = Cost(argmins=3) if explicit.common else Cost(argmins=2, gradients=3)
-    return _sketched(method, work, size, Cost(), own, proofs=5)
-
-
-def _sketched_cg(method: CrossCg, work: Workspace, request: Request) -> Alternative:
-    """Where z follows from the multipliers of the coupled rows; the last step proves."""
-    m = work.problem.m
-    parts = work.eliminated
-    again = parts.rank if parts is not None and parts.recycles else 0
-    planned = planned_size(work.runtime, m, request.costs, again=again)
-    size = min(method.sketch or min(planned, OPENING), m)
-    return _sketched(method, work, size, Cost(argmins=size), Cost(argmins=1), proofs=1)
-
-
-def _sketched(
-    method: Method, work: Workspace, size: int, opening: Cost, own: Cost, proofs: int
-) -> Alternative:
-    """``size`` vectors of m floats once, one a step; a sketch of everything leaves little to do."""
-    m = work.problem.m
-    vector = work.runtime.average_cost(m)
-    once = opening + work.runtime.average_cost(m * size)
-    steps = 2 if size >= min(int(work.curvature.d.sum()), m) else 12
-    memory = 2 * FLOAT_BYTES * m * (size + steps)
+    proofs = Cost()
+    if isinstance(method, CrossDirect):
+        once = average(matrix + 1) - average(1)
+        judged = average(4 * k) if work.hides else work.runtime.gather_cost(4 * k)
+        step = Cost(argmins=1, gradients=1) + judged
+        steps = 1
+        within = (1 + STEPS) / 2
+    elif interior:
+        once = average(work.problem.m * columns) if short else Cost()
+        step = Cost(argmins=1) + average(matrix) + 2 * average(k)
+        steps = 9
+        within = 3.0
+        proofs = step
+    else:
+        step = Cost(argmins=1, gradients=1) + average(matrix)
+        steps = USUAL
+        within = 2.0
+        proofs = 2 * _proof(work)
+    regime = SKETCH if short else SUM
+    name = method.name
     return Alternative(
-        SKETCH,
-        method.name,
-        once,
-        own + vector,
-        steps,
-        4.0,
-        memory,
-        method.reveals,
-        proofs=proofs * vector,
+        regime, name, once, step, steps, within, memory, method.reveals, proofs=proofs
     )
 
 
-# -- one vector an averaging -----------------------------------------------------------------------
+def _sketched(method: Method, work: Workspace, request: Request) -> Alternative:
+    """A block of vectors of m floats once, one a step; a block of everything leaves little."""
+    m = work.problem.m
+    average = work.runtime.average_cost
+    explicit = work.gather_explicit() if isinstance(method, CrossNewton) else None
+    parts = work.eliminated
+    again = parts.rank if explicit is None and parts is not None and parts.recycles else 0
+    planned = planned_size(work.runtime, m, request.costs, again=again)
+    asked: int | None = getattr(method, "sketch", None)
+    if explicit is not None:
+        size = min(planned if asked is None else asked, explicit.rank)
+        own = Cost(argmins=3) if explicit.common else Cost(argmins=2, gradients=3)
+        once = average(m * (1 + size))
+        proofs = 5 * average(m)
+    else:
+        size = min(asked or min(planned, OPENING), m)
+        own = Cost(argmins=1)
+        once = Cost(argmins=size) + average(m * size)
+        proofs = average(m)
+    steps = 2 if size >= min(int(work.curvature.d.sum()), m) else 12
+    memory = 2 * FLOAT_BYTES * m * (size + steps)
+    step = own + average(m)
+    return Alternative(
+        SKETCH, method.name, once, step, steps, 4.0, memory, method.reveals, proofs=proofs
+    )
+
+
 def _iterated(method: Method, work: Workspace, request: Request) -> Alternative:
     """One vector of rows and shared variables a step; proofs between."""
     problem = work.problem
