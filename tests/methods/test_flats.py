@@ -14,7 +14,7 @@ from adversarial.direct import averagings
 from ccmac.errors import MethodRefused
 from ccmac.methods.system import solver
 from ccmac.objectives import Quadratic
-from ccmac.workspace.flats import flat_directions
+from ccmac.workspace.schur import flat_directions
 
 
 @pytest.mark.parametrize("seed", range(300, 324))

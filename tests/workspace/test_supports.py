@@ -14,8 +14,8 @@ from ccmac.methods.registry import parse
 from ccmac.methods.start import starting_point
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
+from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.coupling import Packing, bits, words
-from ccmac.workspace.reduced import Reduced
 from workspace.sparse_coupling import sparse_coupling
 
 LOCAL = sparse_coupling(2, 8, m=64)
@@ -39,7 +39,7 @@ def test_the_same_equations_in_fewer_floats(averaging: str, stray: bool) -> None
     there = [np.asarray(abs(a.B)).any(axis=1) for a in problem.agents.values()]
     assert np.array_equal(work.supports, there)
     runtime = InProcess(Network.ring(6), averaging=averaging)
-    whole = Reduced(problem, runtime, work.curvature, work.kernels)
+    whole = Constraints(problem, runtime, work.curvature, work.kernels)
     before = work.ledger.of("setup")
     packed = work.gather_constraints()
     assert packed is not None

@@ -15,7 +15,7 @@ from ccmac.linalg.extended import EPS_LONG, Long, norm, product, thinned
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Epigraph, Polyhedral
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.constraints import Constraints
 
 
 def pushed(r: Array, lower: Array, upper: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -44,7 +44,7 @@ class Bounded:
     def __init__(
         self,
         work: Workspace,
-        reduced: Reduced,
+        reduced: Constraints,
         k: int,
         form: Polyhedral,
         units: Array | None = None,

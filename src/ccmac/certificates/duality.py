@@ -38,7 +38,7 @@ from ccmac.linalg.extended import EPS_LONG, norm, product
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.constraints import Constraints
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Duality:
     def __init__(
         self,
         work: Workspace,
-        reduced: Reduced,
+        reduced: Constraints,
         forms: list[Polyhedral],
         bounds: Array,
         start: tuple[Array, Array],
@@ -93,7 +93,7 @@ class Duality:
 
     @classmethod
     def unbounded_below(
-        cls, work: Workspace, reduced: Reduced, start: tuple[Array, Array]
+        cls, work: Workspace, reduced: Constraints, start: tuple[Array, Array]
     ) -> Duality:
         """Of quadratics, whose unknowns have no bounds."""
         problem = work.problem

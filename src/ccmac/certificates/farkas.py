@@ -46,8 +46,7 @@ from ccmac.realizations.base import Realized
 from ccmac.runtime.notes import gathered_rows
 from ccmac.runtime.space import lengths, row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.gram import Gram
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.constraints import Constraints, SummedConstraints
 
 VISIBLE = 1e-6  # share of the largest part of K'lambda above which a block is named
 NAMED = 6  # agents named in a message
@@ -442,7 +441,9 @@ def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
 
 
 # -- all equations, where they or their sums are known to all --------------------------------------
-def gathered_contradiction(known: Reduced | Gram, farkas: Farkas) -> Infeasibility | None:
+def gathered_contradiction(
+    known: Constraints | SummedConstraints, farkas: Farkas
+) -> Infeasibility | None:
     """Along the misfit of the equations, or the multiplier of a solution longer than R.
 
     With S T = U diag(sigma) V' the shortest solution has the multiplier U diag(1/sigma^2) U'v.
@@ -457,7 +458,7 @@ def gathered_contradiction(known: Reduced | Gram, farkas: Farkas) -> Infeasibili
     outside = known.U_null @ (known.U_null.T @ right)
     least = PROMISED * max(1.0, norm(right)) / 10
     length = norm(inside / known.sigma)
-    if norm(outside) > least or (isinstance(known, Gram) and count > known.rank):
+    if norm(outside) > least or (isinstance(known, SummedConstraints) and count > known.rank):
         rows = outside  # of summed rows every agent knows the misfit of its own D alone
     elif length > REACH * max(1.0, norm(right)) / 10:
         rows = known.U @ (inside / known.sigma**2)
@@ -470,7 +471,9 @@ def gathered_contradiction(known: Reduced | Gram, farkas: Farkas) -> Infeasibili
     return found or farkas.test(_refined(known, given, farkas))
 
 
-def _from_rows(known: Reduced | Gram, rows: Array, farkas: Farkas, least: float) -> Lambda | None:
+def _from_rows(
+    known: Constraints | SummedConstraints, rows: Array, farkas: Farkas, least: float
+) -> Lambda | None:
     """Multipliers of all rows from those of the scaled coupled and shared ones, of length one.
 
     None where the misfit of summed rows is ``least`` or less.
@@ -478,7 +481,7 @@ def _from_rows(known: Reduced | Gram, rows: Array, farkas: Farkas, least: float)
     agents = range(len(farkas.agents))
     m = len(known.unit)
     coupled = known.unit * rows[:m]
-    if isinstance(known, Gram):  # the misfit of an agent's own D at the closest point
+    if isinstance(known, SummedConstraints):  # the misfit of an agent's own D at the closest point
         multiplier, more = known.multipliers(known.inverse_gram(known.right))
         z = known.Bbar.astype(np.float64).T @ multiplier + known.D.T @ more
         misfits = [_own_misfit_at(known, k, z) for k in agents]
@@ -496,14 +499,14 @@ def _from_rows(known: Reduced | Gram, rows: Array, farkas: Farkas, least: float)
     return Lambda(coupled, on_kernels(farkas.work, coupled), shared)
 
 
-def _own_misfit_at(known: Gram, k: int, z: Array) -> tuple[Array, Array]:
+def _own_misfit_at(known: SummedConstraints, k: int, z: Array) -> tuple[Array, Array]:
     """(unit lengths of an agent's rows of D, e_i - D_i z)."""
     for D, e in known.hidden(k):
         return powers(np.linalg.norm(D, axis=1)), np.asarray(e - D @ z)
     return np.zeros(0), np.zeros(0)
 
 
-def _refined(known: Reduced | Gram, given: Lambda, farkas: Farkas) -> Lambda:
+def _refined(known: Constraints | SummedConstraints, given: Lambda, farkas: Farkas) -> Lambda:
     """Less what K' does not cancel of them, in extended precision: one averaging."""
     m = farkas.problem.m
     rows = []

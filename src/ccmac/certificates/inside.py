@@ -2,7 +2,7 @@
 
 Let w = (x, z) be a point of ker K. Each agent's x_i = N_i u_i + (flat directions) has its curved
 part u_i, and c = (z, coordinates of flat directions) is everybody's. With P_i = N_i'H_xx N_i,
-v_i = u_i + P_i^{-1} H_xz z and the blocks of the summed matrix (:mod:`ccmac.workspace.summed`),
+v_i = u_i + P_i^{-1} H_xz z and the blocks of the summed matrix (:mod:`ccmac.workspace.schur`),
 
     w'Hw = sum_i v_i'P_i v_i + c'S c,    sum_i R_i v_i + G c = 0,    W = sum_i R_i P_i^{-1} R_i',
 
@@ -34,9 +34,9 @@ import scipy.linalg
 from ccmac.inputs import Array
 from ccmac.linalg.extended import rounded_sum
 from ccmac.linalg.tolerances import EPS
+from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.declared import SOLVES
-from ccmac.workspace.reduced import Reduced
-from ccmac.workspace.summed import LocalModel
+from ccmac.workspace.schur import LocalModel
 
 SHARE = 1.1  # of the energy, so that what rounding left of a row may be split off
 REGULAR = 10.0 ** -np.arange(2.0, 13.0, 2.0)  # eps relative to the size of W
@@ -110,7 +110,7 @@ class Inside:
     dropped: float
 
 
-def inside(K: Array, q: int, facts: Array, reduced: Reduced, L: float) -> Inside:
+def inside(K: Array, q: int, facts: Array, reduced: Constraints, L: float) -> Inside:
     """From the summed matrix in (c, whitened rows), q of them c, and all :func:`local_numbers`."""
     p, kept = (float(facts[:, k].min()) for k in (0, 6))
     dropped = float(facts[:, 7].max())

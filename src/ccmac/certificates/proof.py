@@ -7,7 +7,7 @@ For w = (x, z), K the user's rows (local, coupled, shared), any coupled multipli
 D = ||w - w*|| obeys the bound of :mod:`ccmac.certificates.bound` with mu and L of F (that of
 :mod:`ccmac.certificates.inside` where a quadratic F bends on ker K only). delta comes from
 violations of the equations themselves over a lower bound of the least singular value of the rows
-(:class:`ccmac.workspace.reduced.Reduced`); rows that are dependent by the convention of
+(:class:`ccmac.workspace.constraints.Constraints`); rows that are dependent by the convention of
 :mod:`ccmac.linalg.ranks` are left out, and the bound is about the problem without them. All of it
 is evaluated in the long format; rounding is added in :meth:`Proof.concluded` and nowhere else.
 
@@ -47,7 +47,7 @@ from ccmac.linalg.ranks import RowSpace
 from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.notes import gathered_rows
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.constraints import Constraints
 
 Pieces = list[Long]  # one x_i an agent
 NUMBERS = 7  # of an agent's row, apart from its vectors
@@ -65,7 +65,7 @@ class Contribution:
 class Share:
     """One agent's blocks, in the long format where it counts."""
 
-    def __init__(self, work: Workspace, reduced: Reduced, k: int) -> None:
+    def __init__(self, work: Workspace, reduced: Constraints, k: int) -> None:
         self.i = list(work.problem.agents)[k]
         agent = work.problem.agents[self.i]
         self.objective = agent.objective
@@ -159,7 +159,7 @@ def _stripped(total: Long, rows: Array, space: RowSpace) -> tuple[float, Array]:
 class Proof:
     """Bounds for points of one smooth, strongly convex problem whose equations all may know."""
 
-    def __init__(self, work: Workspace, reduced: Reduced) -> None:
+    def __init__(self, work: Workspace, reduced: Constraints) -> None:
         self.work = work
         self.reduced = reduced
         self.space = work.space
@@ -433,7 +433,7 @@ class ProofJudge(Judge):
         return check_of(found, self.tol)
 
 
-def unmet(work: Workspace, reduced: Reduced, passes: int) -> tuple[Array, float]:
+def unmet(work: Workspace, reduced: Constraints, passes: int) -> tuple[Array, float]:
     """(misfit of the scaled rows at the point closest to all equations, distance of the right-hand
     sides from the range), the rows of the C_i of length one counted like all others.
 

@@ -23,7 +23,7 @@ from ccmac.linalg.extended import norm, product, square
 from ccmac.linalg.tolerances import PROMISED, RANK, REACH
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.constraints import Constraints
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Recessions:
     def __init__(
         self,
         work: Workspace,
-        reduced: Reduced,
+        reduced: Constraints,
         forms: list[Polyhedral],
         bounds: tuple[Array, Array] | None = None,
     ) -> None:

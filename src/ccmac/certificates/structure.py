@@ -1,7 +1,7 @@
 """The error bound where the coupled rows give z: sigma from structure, B_i = beta_i I.
 
 :class:`DualBound`, for quadratics whose z follows from the coupled multiplier l. With the parts of
-:mod:`ccmac.workspace.eliminated`, S = sum_i K_i H_i^{-1} K_i' >= c I and M = B B' + c I of a sketch
+:mod:`ccmac.workspace.dual`, S = sum_i K_i H_i^{-1} K_i' >= c I and M = B B' + c I of a sketch
 with share M <= S, the minimisers (x, z) of any l obey
 
     ||(x, z) - (x*, z*)|| <= (e'M^{-1}e / (share mu))^{1/2} + 2 ||rho|| / mu,
@@ -38,19 +38,19 @@ from ccmac.realizations.base import Images
 from ccmac.runtime.base import Piggyback
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.eliminated import Eliminated
+from ccmac.workspace.dual import DualForm
 from ccmac.workspace.explicit import Explicit
 
 
 class DualBound:
     """Bounds for multipliers of one eliminated problem."""
 
-    def __init__(self, parts: Eliminated, M: Shifted) -> None:
+    def __init__(self, parts: DualForm, M: Shifted) -> None:
         self.parts = parts
         self.M = M
 
     @classmethod
-    def from_block(cls, parts: Eliminated, block: Images) -> DualBound:
+    def from_block(cls, parts: DualForm, block: Images) -> DualBound:
         """With what is known of S_A = (1/n) sum A_i A_i': S - c I >= (n / L) S_A for H_i <= L I."""
         top = float(np.max(parts.table.L_x * (1 + 2 * EPS * parts.table.d)))
         noise = parts.noise + 8 * EPS * parts.c

@@ -41,7 +41,7 @@ from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import OPENING, planned_size
 from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.eliminated import Eliminated
+from ccmac.workspace.dual import DualForm
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class CrossCg(JudgedMethod):
             iteration, None, "averaged", "quadratic, with local solves", {"omega": iteration.omega}
         )
 
-    def _sketched(self, parts: Eliminated, request: Request) -> Prepared:
+    def _sketched(self, parts: DualForm, request: Request) -> Prepared:
         """One averaging of a block; the bound needs nothing else."""
         again = parts.rank if parts.recycles else 0
         most = planned_size(parts.runtime, parts.m, request.costs, again=again)

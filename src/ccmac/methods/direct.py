@@ -1,6 +1,6 @@
 """cross-direct: a quadratic problem with few coupled rows and shared variables in one sum.
 
-Each agent eliminates its own variables (:mod:`ccmac.workspace.summed`); the sum of what is left
+Each agent eliminates its own variables (:mod:`ccmac.workspace.schur`); the sum of what is left
 travels with the equations, and everybody solves alike. A step tells the others what the point
 leaves of all equations, in extended precision: that is both the proof of the point
 (:meth:`ccmac.certificates.proof.Proof.concluded`) and the right-hand side of its refinement. The
@@ -33,7 +33,7 @@ from ccmac.methods.options import option
 from ccmac.methods.system import affordable, definite, flat
 from ccmac.runtime.notes import gathered_rows, gathered_rows_cost
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.constraints import Constraints
 
 STEPS = 5  # the solve and four refinements
 
@@ -61,7 +61,7 @@ class _Point:
 class Direct(Iteration[DirectState]):
     """The first step solves; each of them judges its point and refines it."""
 
-    def __init__(self, work: Workspace, reduced: Reduced) -> None:
+    def __init__(self, work: Workspace, reduced: Constraints) -> None:
         self.work = work
         self.reduced = reduced
         self.space = work.space

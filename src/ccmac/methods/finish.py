@@ -32,7 +32,7 @@ from ccmac.runtime.base import Piggyback
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
-from ccmac.workspace.gram import Gram
+from ccmac.workspace.constraints import SummedConstraints
 
 DEPENDENT = (
     "some equations count as dependent on the others, by convention ({}): what is said of the "
@@ -84,7 +84,7 @@ def finish(
     late = [text for text in work.doubts if text not in warnings]
     facts = _facts(work, bound, rests)
     rows = facts.get("rows", {}).get("dropped", {})
-    near = isinstance(work.constraints, Gram) or "rank_cut" in facts
+    near = isinstance(work.constraints, SummedConstraints) or "rank_cut" in facts
     if near and {"coupled", "shared"} & rows.keys():
         checked = [*checked, DEPENDENT.format(facts["rows"]["convention"])]
     warnings = [*late, *warnings, *prepared.notes, *checked, *runtime.notes.warnings]

@@ -1,6 +1,6 @@
 """Conjugate gradients on a dual without consensus multipliers, preconditioned by one sketch.
 
-On the parts of :mod:`ccmac.workspace.eliminated`, S l = r(0), with M = B B' + c I from one
+On the parts of :mod:`ccmac.workspace.dual`, S l = r(0), with M = B B' + c I from one
 averaging of a block of vectors (:mod:`ccmac.linalg.nystrom`):
 
     y = M^{-1} r,  p = y + (g/g_old) p,  AVERAGE (A_i t_i), t_i = H_i^{-1} A_i'p,  q = S p,
@@ -23,7 +23,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import Shifted
 from ccmac.linalg.tolerances import SETTLED, SWELLED
 from ccmac.methods.base import Iteration, State, known, vector
-from ccmac.workspace.eliminated import Eliminated
+from ccmac.workspace.dual import DualForm
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SketchedState(State):
 class SketchedConjugateGradients(Iteration[SketchedState]):
     """The iteration of the module text."""
 
-    def __init__(self, parts: Eliminated, M: Shifted) -> None:
+    def __init__(self, parts: DualForm, M: Shifted) -> None:
         self.parts = parts
         self.M = M
         self.runtime = parts.runtime

@@ -1,14 +1,14 @@
 """The summed KKT system of a quadratic on all equations, solved by everybody alike.
 
 With the coupled and shared rows whitened, What (y, z) = v_hat
-(:class:`ccmac.workspace.reduced.Reduced`; Ahat_i, Zhat its parts, What What' = I), the sum over
-agents of their eliminated parts (:mod:`ccmac.workspace.summed`, rows Ahat_i) with Zhat in the
+(:class:`ccmac.workspace.constraints.Constraints`; Ahat_i, Zhat its parts, What What' = I), the sum
+over agents of their eliminated parts (:mod:`ccmac.workspace.schur`, rows Ahat_i) with Zhat in the
 corner is the whole KKT system in (z, mu). It may be summed in whitened rows, or in the agents' own
 and be whitened by all alike, which squares the condition of the equations.
 
-Where F is strongly convex the sum has travelled with the equations (:mod:`ccmac.workspace.summed`)
+Where F is strongly convex the sum has travelled with the equations (:mod:`ccmac.workspace.schur`)
 and is whitened by all alike, unless that would square too large a condition. Elsewhere directions
-without curvature become unknowns of it (:mod:`ccmac.workspace.flats`); how many there are is known
+without curvature become unknowns of it (:mod:`ccmac.workspace.schur`); how many there are is known
 only with the equations, so that the sum travels after them, in whitened rows: an averaging of
 k(k + 3)/2 floats, k = q + flat directions + rank. With c = (z, flat coordinates) the matrix is
 [[S, G'], [G, -W]], S and W semidefinite: what it leaves undetermined are the c with S c = 0 and
@@ -33,9 +33,9 @@ from ccmac.linalg.ranks import rank_cut
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.workspace import Workspace
+from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.local import Kernel
-from ccmac.workspace.reduced import Reduced
-from ccmac.workspace.summed import LocalModel
+from ccmac.workspace.schur import LocalModel
 
 UNKNOWNS = 700  # of a system with flat directions: a message of 2 MB, one dense decomposition
 SQUARED = 1e-5  # share of an error that a refinement may leave where rows are whitened in the sum
@@ -53,7 +53,7 @@ Solve = Callable[[Array], Array]
 class Whitened:
     """Ahat_i, Zhat and v_hat; ``flat`` more unknowns stand behind z, their columns in the sum."""
 
-    def __init__(self, problem: Problem, reduced: Reduced, flat: int = 0) -> None:
+    def __init__(self, problem: Problem, reduced: Constraints, flat: int = 0) -> None:
         self.q = problem.q + flat
         self.m = problem.m
         self.rank = reduced.rank
@@ -151,12 +151,12 @@ class System:
         return [along for along in found if np.linalg.norm(along) > least]
 
 
-def affordable(work: Workspace, reduced: Reduced) -> bool:
+def affordable(work: Workspace, reduced: Constraints) -> bool:
     """Whether the flat directions of all agents may join the system; known to all."""
     return work.problem.q + work.announce_flats().count + reduced.rank <= UNKNOWNS
 
 
-def definite(work: Workspace, reduced: Reduced, proof: Proof) -> System:
+def definite(work: Workspace, reduced: Constraints, proof: Proof) -> System:
     """Where every agent eliminates all of its variables."""
     whitened = Whitened(work.problem, reduced)
     summed = work.announce_schur()
@@ -178,7 +178,7 @@ def definite(work: Workspace, reduced: Reduced, proof: Proof) -> System:
     return System(whitened, agents, solve, right, none, none)
 
 
-def flat(work: Workspace, reduced: Reduced, proof: Proof) -> System:
+def flat(work: Workspace, reduced: Constraints, proof: Proof) -> System:
     """With flat directions among the unknowns; one averaging."""
     problem = work.problem
     runtime = work.runtime

@@ -19,17 +19,15 @@ from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.stack import DENSE, Stack, stack_problem
+from ccmac.workspace.constraints import Constraints, SummedConstraints, affordable
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.declared import declare, has_form, owned_part
-from ccmac.workspace.eliminated import Eliminated
+from ccmac.workspace.dual import DualForm
 from ccmac.workspace.explicit import Explicit
-from ccmac.workspace.flats import Flats
-from ccmac.workspace.gram import Gram
 from ccmac.workspace.local import Kernel, LocalEquations, kernels_of
-from ccmac.workspace.reduced import Reduced, affordable
+from ccmac.workspace.schur import Flats, Summed
 from ccmac.workspace.shared import SharedEquations
-from ccmac.workspace.summed import Summed
 
 Found = TypeVar("Found")
 
@@ -122,7 +120,7 @@ class Workspace:
         if "coupling" in vars(other):
             other.coupling = copy.copy(self.coupling)
             other.coupling.problem = other.problem  # realizations read right-hand sides from it
-        known: Eliminated | None = vars(other).get("eliminated")
+        known: DualForm | None = vars(other).get("eliminated")
         if known is not None:
             other.eliminated = again = copy.copy(known)
             again.take(other.problem)
@@ -130,7 +128,7 @@ class Workspace:
             other.local = self.local.again(other.problem)
         if "e" in changed and "shared" in vars(self):
             other.shared = self.shared.again(other.problem)
-        equations: Reduced | None = self._gathered.get("constraints")
+        equations: Constraints | None = self._gathered.get("constraints")
         if equations is not None and "e" not in changed and {"b", "c"} & set(changed):
             other._gathered["constraints"] = equations.again(other.problem, other.local)
         return other
@@ -187,14 +185,14 @@ class Workspace:
         return self.own_well_conditioned and known is not None and known.condition <= WELL
 
     @cached_property
-    def eliminated(self) -> Eliminated | None:
+    def eliminated(self) -> DualForm | None:
         """The dual in the coupled multiplier alone, where z follows from it."""
         with self.ledger.phase("setup"):
             table = self.curvature
             form = self._form
             if self.stack is not None or not has_form(self.problem, table, form):
                 return None
-            found = Eliminated(self.problem, self.runtime, self.coupling, table, form, self._own)
+            found = DualForm(self.problem, self.runtime, self.coupling, table, form, self._own)
         found.recycles = self.recycles
         return found if found.mu > 0 and found.c > 0 else None
 
@@ -208,32 +206,32 @@ class Workspace:
         return found
 
     @property
-    def constraints(self) -> Reduced | None:
+    def constraints(self) -> Constraints | None:
         """The equations, or their squares, as far as they have been gathered."""
-        known: Reduced | None = self._gathered.get("constraints")
+        known: Constraints | None = self._gathered.get("constraints")
         return known or self._gathered.get("sums")
 
-    def gather_constraints(self) -> Reduced | None:
+    def gather_constraints(self) -> Constraints | None:
         """The equations on ker C, known to all; None where that costs too much."""
 
-        def ask() -> Reduced | None:
+        def ask() -> Constraints | None:
             if not self.gatherable:
                 return None
             table = self.curvature
-            return Reduced(self.problem, self.runtime, table, self.kernels, self.supports)
+            return Constraints(self.problem, self.runtime, table, self.kernels, self.supports)
 
         return self.once("constraints", ask)
 
-    def gather_sums(self, *, small: bool = False) -> Gram | None:
+    def gather_sums(self, *, small: bool = False) -> SummedConstraints | None:
         """The equations as far as sums of squares tell of them, where rows are masked.
 
         ``small``: only where there is little to send, or they are known already.
         """
 
-        def ask() -> Gram | None:
+        def ask() -> SummedConstraints | None:
             if not self.hides:
                 return None
-            return Gram(self.problem, self.runtime, self.curvature, self.kernels)
+            return SummedConstraints(self.problem, self.runtime, self.curvature, self.kernels)
 
         m = self.problem.m
         q = self.problem.q
@@ -241,7 +239,7 @@ class Workspace:
             return self._gathered.get("sums")
         return self.once("sums", ask)
 
-    def gather_provable(self) -> Reduced | None:
+    def gather_provable(self) -> Constraints | None:
         """What bounds may rest on: the equations, or small sums of squares where these suffice."""
         known = self.gather_constraints()
         if known is not None:

@@ -112,7 +112,7 @@ def _declared(problem: Problem, i: int, found: OwnQuadratic | None) -> tuple[flo
 
 
 def has_form(problem: Problem, table: CurvatureTable, known: Array) -> bool:
-    """Whether all declare the form of :mod:`ccmac.workspace.eliminated`, with h, beta not 0."""
+    """Whether all declare the form of :mod:`ccmac.workspace.dual`, with h, beta not 0."""
     if table.multiples is None or not (table.separable and table.quadratic):
         return False
     if problem.present & {"C", "D"} or not known[:, 0].all():

@@ -279,7 +279,7 @@ def test_a_proof_costs_one_averaging_and_is_tried_once_or_twice() -> None:
 
 def test_too_many_equations_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = solvable(6).problem
-    monkeypatch.setattr("ccmac.workspace.reduced.ROWS", 0)
+    monkeypatch.setattr("ccmac.workspace.constraints.ROWS", 0)
     with pytest.raises(MethodRefused, match="cross-ipm needs equations small enough"):
         solve(problem)
 

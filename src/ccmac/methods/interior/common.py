@@ -1,9 +1,9 @@
 """What everybody knows and solves alike: z, the prices of the equations, tau and kappa.
 
 The summed matrix lives on (z, lambda), lambda the prices of all coupled rows in unit length; rows
-that depend on others are left out by whitening, lambda = combine mu (:class:`Reduced`), after the
-sum (many rows that are independent stay as they are: combine = 1). The agents' flat directions xi
-and the entries of z fixed by equal bounds (prices phi) join:
+that depend on others are left out by whitening, lambda = combine mu (:class:`Constraints`), after
+the sum (many rows that are independent stay as they are: combine = 1).
+The agents' flat directions xi and the entries of z fixed by equal bounds (prices phi) join:
 
     [ S_zz + Theta_z   .            .    .  . ] [dz  ]
     [ combine'S_lz + Z  combine'S_ll combine   .    .  . ] [dmu ]
@@ -29,7 +29,7 @@ from ccmac.inputs import Array
 from ccmac.methods.interior.block import DELTA, RHO
 from ccmac.methods.interior.own import HELD
 from ccmac.methods.interior.sides import Newton, Sides
-from ccmac.workspace.reduced import ROWS, Reduced
+from ccmac.workspace.constraints import ROWS, Constraints
 
 SHIFTS = (0.0, 1e-9, 1e-6, 1e-3)
 FULL = 0.1  # share of entries up to which a large matrix is sparse
@@ -75,7 +75,7 @@ class Equations:
     """The static part: whitened rows, bounds on z, flat directions."""
 
     def __init__(
-        self, reduced: Reduced, lower: Array, upper: Array, flats: list[tuple[Array, Array]]
+        self, reduced: Constraints, lower: Array, upper: Array, flats: list[tuple[Array, Array]]
     ) -> None:
         m = len(reduced.unit)
         self.q = len(lower)

@@ -20,7 +20,7 @@ from ccmac.objectives.function import Function
 from ccmac.objectives.polyhedral import Epigraph, Polyhedral
 from ccmac.objectives.sets import OneRow
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.constraints import Constraints
 
 RAY = 1.0  # kappa over tau beyond which there may be none
 AGAIN = 10.0  # how much it must grow before that is looked at again
@@ -60,7 +60,7 @@ def _row(a: Array, b: float, *, equal: bool) -> Epigraph:
     return Epigraph(a[None], T, np.array([b]), np.zeros(T.shape[1]), low, np.inf)
 
 
-def decided(work: Workspace, reduced: Reduced) -> Infeasibility | bool:
+def decided(work: Workspace, reduced: Constraints) -> Infeasibility | bool:
     """Proof that rows and sets exclude each other; True where a point is found; False: neither."""
     run, bounds = interior(work, reduced, shape=domain)
     found = crossing(bounds, work.problem.m)
@@ -79,7 +79,7 @@ def decided(work: Workspace, reduced: Reduced) -> Infeasibility | bool:
     return found or farkas.test(multipliers(reduced, run.multipliers(state, 1.0))) or False
 
 
-def multipliers(reduced: Reduced, prices: DualPoint) -> Lambda:
+def multipliers(reduced: Constraints, prices: DualPoint) -> Lambda:
     """Those of interior points as ones whose lambda'v is to exceed what bounds allow."""
     shared = [-reduced.own_shared(k, prices.shared)[0] for k in range(len(prices.local))]
     return Lambda(-prices.coupled, [-v for v in prices.local], shared, [-v for v in prices.terms])

@@ -16,8 +16,8 @@ from ccmac.objectives import Limited, Objective
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.problem import Problem
 from ccmac.workspace import Workspace
+from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.coupling import Packing, bits, words
-from ccmac.workspace.reduced import Reduced
 
 Shape = Callable[[Objective, int, int], Polyhedral]
 COMMON = 4_500  # shared variables and coupled and shared rows: one dense system for everybody
@@ -49,7 +49,7 @@ def solvable(work: Workspace, shape: Shape = whole) -> bool:
 
 
 def interior(
-    work: Workspace, reduced: Reduced, kind: type[Interior] = Interior, shape: Shape = whole
+    work: Workspace, reduced: Constraints, kind: type[Interior] = Interior, shape: Shape = whole
 ) -> tuple[Interior, Array]:
     """(the iteration, everybody's bounds on z as rows of lower and upper ends).
 
@@ -94,7 +94,7 @@ def interior(
     return kind(work, inner, blocks, setup), bounds
 
 
-def _blocks(problem: Problem, reduced: Reduced, forms: list[Polyhedral]) -> list[Block]:
+def _blocks(problem: Problem, reduced: Constraints, forms: list[Polyhedral]) -> list[Block]:
     """The agents' parts, coupled rows in unit length on ker C_i."""
     blocks = []
     for k, (i, agent) in enumerate(problem.agents.items()):

@@ -26,7 +26,7 @@ from ccmac.methods.interior.made import forms_of, interior
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.options import option
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.constraints import Constraints
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class CrossIpm(Method):
     def _prepared(
         self,
         work: Workspace,
-        reduced: Reduced,
+        reduced: Constraints,
         request: Request,
         kind: type[Interior] = Interior,
         rule: type[DualityStop] = DualityStop,

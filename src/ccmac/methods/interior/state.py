@@ -20,7 +20,7 @@ from ccmac.methods.interior.common import END, Common, Equations
 from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.units import Units
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.constraints import Constraints
 
 VANISHED = 1e-6  # tau over kappa below which there is no point to show
 
@@ -64,7 +64,7 @@ class Setup:
     supports: Array
     flats: list[tuple[Array, Array]]
     widths: Array
-    equations: Reduced
+    equations: Constraints
     units: Units | None = None
 
     @property
@@ -82,7 +82,7 @@ class Agents:
     """The agents' blocks and the common equations; states of them, packed and unpacked."""
 
     def __init__(
-        self, work: Workspace, reduced: Reduced, blocks: list[Block], setup: Setup
+        self, work: Workspace, reduced: Constraints, blocks: list[Block], setup: Setup
     ) -> None:
         self.work = work
         self.reduced = reduced

@@ -25,8 +25,8 @@ from ccmac.linalg.blocks import dense, powers
 from ccmac.objectives.polyhedral import Epigraph, Polyhedral
 from ccmac.problem import Problem
 from ccmac.workspace import Workspace
+from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.local import LocalEquations, kernels_of
-from ccmac.workspace.reduced import Reduced
 
 CANCELLED = 2.0**-30  # what is this small beside its terms, or beside other sizes, is rounding
 FAR = 2.0**10  # times a bound: where another one tells nothing of the size of a solution
@@ -57,7 +57,7 @@ class Units:
         H = _scaled(_scaled(form.H, S).T, S)
         return Polyhedral(H, S * form.g, form.c, form.lower / S, form.upper / S, terms)
 
-    def equations(self, work: Workspace) -> tuple[Problem, Reduced]:
+    def equations(self, work: Workspace) -> tuple[Problem, Constraints]:
         """(the problem in these units, objectives as they are; its equations): one gathering."""
         whole = work.problem
         agents = {}
@@ -69,7 +69,7 @@ class Units:
         problem = whole.remade(agents)
         local = LocalEquations(problem, work.runtime, "factor")
         kernels = kernels_of(problem, local)
-        return problem, Reduced(problem, work.runtime, work.curvature, kernels, work.supports)
+        return problem, Constraints(problem, work.runtime, work.curvature, kernels, work.supports)
 
 
 def _scaled(M: Any, S: Array) -> Any:
@@ -101,7 +101,7 @@ def _term(term: Epigraph, S: Array) -> Epigraph:
 class Sizes:
     """What agents tell of their columns and bounds; :meth:`units` once that has travelled."""
 
-    def __init__(self, work: Workspace, reduced: Reduced, forms: list[Polyhedral]) -> None:
+    def __init__(self, work: Workspace, reduced: Constraints, forms: list[Polyhedral]) -> None:
         self.work = work
         self.reduced = reduced
         self.forms = forms

@@ -18,13 +18,13 @@ from ccmac.methods.newton.summed import SummedNewton
 from ccmac.methods.options import option
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import planned_size
+from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.explicit import Explicit
-from ccmac.workspace.reduced import Reduced
 
 USUAL = 7  # iterations of the summed form, as counted on random problems (6 to 9)
 
 
-def summable(work: Workspace) -> Reduced | None:
+def summable(work: Workspace) -> Constraints | None:
     """The equations, where all may know them and every objective has a Hessian."""
     able = {"smooth", "strongly convex"} <= work.capabilities
     return work.gather_constraints() if able and work.curvature.has_hessian.all() else None

@@ -24,8 +24,8 @@ from ccmac.methods.base import Iteration, State, known, vector
 from ccmac.methods.newton.subspace import ALIKE
 from ccmac.methods.system import Whitened
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Reduced
-from ccmac.workspace.summed import LocalModel, residuals
+from ccmac.workspace.constraints import Constraints
+from ccmac.workspace.schur import LocalModel, residuals
 
 LENGTHS = np.array([0.5**j for j in range(8)])
 TRIALS = 12  # steps in a row that were cut, or gained nothing
@@ -47,7 +47,7 @@ class SummedState(State):
 class SummedNewton(Iteration[SummedState]):
     """The iteration of the module text."""
 
-    def __init__(self, work: Workspace, reduced: Reduced) -> None:
+    def __init__(self, work: Workspace, reduced: Constraints) -> None:
         self.work, self.whitened = work, Whitened(work.problem, reduced)
         self.space = work.space
         self.runtime = work.runtime

@@ -50,7 +50,7 @@ class Whole(NamedTuple):
     H: Array
 
 
-class Eliminated:
+class DualForm:
     """The parts of the module text for the agents owned here.
 
     ``declared`` are all agents' :func:`form_rows`, ``own`` the parts of those here where they have

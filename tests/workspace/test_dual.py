@@ -18,7 +18,7 @@ from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from ccmac.workspace.declared import SOLVES
-from ccmac.workspace.eliminated import Eliminated
+from ccmac.workspace.dual import DualForm
 
 N = 3
 M = 4
@@ -32,7 +32,7 @@ H_Z = (1.5, 0.0, 2.0)
 class Case:
     """The parts found, and the same by dense matrices."""
 
-    parts: Eliminated
+    parts: DualForm
     H: list[Array]
     A: list[Array]
     b: list[Array]
@@ -171,7 +171,7 @@ def test_a_sketch_of_what_is_not_known(kind: str) -> None:
 
 
 # -- which problems have the form ------------------------------------------------------------------
-def posed(**change: Any) -> Eliminated | None:
+def posed(**change: Any) -> DualForm | None:
     """Two agents with x + z = 1 and 2 x + z = 1 in one variable each, changed as said."""
     known = {"h": 1.0, "betas": (1.0, 0.5), "mixed": 0.0, "H": 2.0, "more": {}, **change}
     agents = []

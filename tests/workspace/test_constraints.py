@@ -18,20 +18,20 @@ from adversarial.families import base, rescaled_rows
 from ccmac import Agent, Network, Problem
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
-from ccmac.workspace import Workspace, reduced
-from ccmac.workspace.reduced import Reduced, affordable
+from ccmac.workspace import Workspace, constraints
+from ccmac.workspace.constraints import Constraints, affordable
 from certificates.points import onto_rows, workspace
 
 SEEDS = st.integers(0, 10**4)
 
 
-def gathered(work: Workspace) -> Reduced:
+def gathered(work: Workspace) -> Constraints:
     """T, which must be affordable here."""
     assert work.gather_constraints() is not None
     return work.gather_constraints()
 
 
-def dense_T(draft: Draft, scaled: Reduced) -> Array:
+def dense_T(draft: Draft, scaled: Constraints) -> Array:
     """[A_i N_i ..., Bbar; 0, D] from null spaces by SVD, rows scaled as T's are."""
     bases = []
     for C in draft.C:
@@ -112,7 +112,7 @@ FAMILIES = (
 )
 
 
-def exact_sigma(draft: Draft, found: Reduced) -> list[float]:
+def exact_sigma(draft: Draft, found: Constraints) -> list[float]:
     """Singular values of S T from its rational Gram matrix at 300 bits, largest first."""
     rows = draft.m + len(found.unit_D)
     gram = fmpq_mat(rows, rows)
@@ -188,7 +188,7 @@ def test_nothing_is_gathered_beyond_what_is_affordable(
 ) -> None:
     work = workspace(base(np.random.default_rng(0), 3, m=2, r=1).plant())
     assert affordable(work.problem, work.curvature)
-    monkeypatch.setattr(reduced, name, value)
+    monkeypatch.setattr(constraints, name, value)
     assert not affordable(work.problem, work.curvature)
     assert work.gather_constraints() is None
 
