@@ -99,7 +99,7 @@ reproduce: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/reproduction.py page out/reproduction --write
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) .floor build dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache \
@@ -107,7 +107,7 @@ clean:
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed-demo: EXTRAS := plot
-$(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot,power
+$(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot,power,docs
 $(VENV)/.installed-bench: EXTRAS := test,bench
 $(VENV)/.installed-docs: EXTRAS := docs
 
