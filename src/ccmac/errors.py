@@ -45,6 +45,10 @@ class InputError(CcmacError, ValueError):
     exit_code = 2
 
 
+class AgreedError(InputError):
+    """What all owners find alike, from what all know: these words may travel to the others."""
+
+
 class MethodRefused(InputError):
     """A method lacks something it needs; the message names a method that would work."""
 

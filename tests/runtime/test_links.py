@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import socket
 import ssl
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +23,7 @@ from ccmac.errors import InputError, PeerLost
 from ccmac.runtime import wire
 from ccmac.runtime.credentials import WINDOW, hasten
 from ccmac.runtime.links import Credentials, Links
+from ccmac.runtime.owners import between_owners
 from ccmac.runtime.wire import BYE, DATA, HELLO, REFUSE, Frame, Numbering, Violation
 from ccmac.storage.keys import make_keys
 from owners import Neighborhood, at_once
@@ -78,7 +81,7 @@ def test_a_long_row_finds_the_window_of_its_receiver_open() -> None:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
 
 
-def frames_of(data: bytes, longest: int = wire.LONGEST) -> list[Frame]:
+def frames_of(data: bytes) -> list[Frame]:
     """All whole frames of a stream that ends."""
 
     async def listed() -> list[Frame]:
@@ -88,7 +91,7 @@ def frames_of(data: bytes, longest: int = wire.LONGEST) -> list[Frame]:
         found = []
         while True:
             try:
-                found.append(await wire.read(reader, longest))
+                found.append(await wire.read(reader))
             except EOFError:
                 return found
 
@@ -119,8 +122,9 @@ def test_whatever_is_dropped_everything_arrives_once_and_in_order(
 def test_frames_that_are_none_are_refused() -> None:
     with pytest.raises(Violation, match="no message"):
         frames_of(b"GET / HTTP/1.1\r\n" * 2)
-    with pytest.raises(Violation, match="no message"):  # longer than a hello may be
-        frames_of(struct.pack(">2sBIQQ", b"CM", HELLO, 1 << 20, 0, 0), wire.LONGEST_HELLO)
+    for kind in (HELLO, REFUSE, BYE, 77):  # longer than such a frame may be
+        with pytest.raises(Violation, match="no message"):
+            frames_of(struct.pack(">2sBIQQ", b"CM", kind, 1 << 20, 0, 0))
     numbering = Numbering()
     numbering.accept(Frame(DATA, 0, 0, b""))
     for number, what in ((0, "came again"), (2, "too early")):
@@ -208,7 +212,9 @@ def test_an_error_of_one_owner_is_told_to_all(ring: Neighborhood) -> None:
 
     found = at_once(run, range(4))
     assert isinstance(found[1], InputError)
-    assert {str(found[i]) for i in (0, 2, 3)} == {"agent 1: agent 1, block A: is of no use"}
+    assert {str(found[i]) for i in (0, 2, 3)} == {
+        "agent 1: cannot go on with its input; see its own log"
+    }
 
 
 def test_owners_that_differ_are_refused_by_name(ring: Neighborhood) -> None:
@@ -367,3 +373,186 @@ def test_replayed_and_truncated_messages_are_refused_by_name_and_nothing_is_lost
     lines = " | ".join(pair.said[0])
     assert "refused agent 1: message 0 came again (message 1 is due)" in lines
     assert "refused agent 1: sent something that is no message of this program" in lines
+
+
+# -- neighbors that misbehave ----------------------------------------------------------------------
+def greeting(agent: int = 1, arrived: int = 0) -> bytes:
+    """What agent 1 says first."""
+    facts = {"the public file": "1"}
+    said = wire.hello(protocol=1, agent=agent, session="s", facts=facts, arrived=arrived)
+    return wire.encode(HELLO, 0, 0, said)
+
+
+def against(
+    folder: Path, misbehave: Any, due: int = 8, pause: float = 0.0, **more: Any
+) -> tuple[Any, str, float]:
+    """Agent 0 waits for two messages of ``due`` bytes; (what it finds, what it says, seconds)."""
+    pair = Neighborhood(folder, ccmac.Network.path(2))
+
+    def run(i: int) -> Any:
+        if i == 1:
+            try:
+                connection = shake(pair, pair.credentials(1), to=0)
+            except OSError:
+                return None
+            with connection, contextlib.suppress(OSError):  # hung up on
+                misbehave(connection)
+                until_closed(connection)
+            return None
+        with pair.links(0, patience=3.0, wait=5.0, **more) as links:
+            links.start()
+            time.sleep(pause)
+            return [links.receive(1, due) for _ in range(2)]
+
+    listening = threading.Event()
+    found: dict[int, Any] = {}
+
+    def honest() -> None:
+        listening.set()
+        found.update(at_once(run, [0]))
+
+    thread = threading.Thread(target=honest, daemon=True)
+    begun = time.monotonic()
+    thread.start()
+    listening.wait(5)
+    for _ in range(100):
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", pair.ports[0]), timeout=1).close()
+            break
+        time.sleep(0.02)
+    while thread.is_alive() and time.monotonic() - begun < 30:
+        run(1)
+        time.sleep(0.05)
+    thread.join(20)
+    return found[0], " | ".join(pair.said[0]), time.monotonic() - begun
+
+
+def flood(connection: ssl.SSLSocket) -> None:
+    """Messages of a plausible size without end."""
+    connection.sendall(greeting())
+    connection.settimeout(2.0)
+    with contextlib.suppress(OSError):
+        for k in range(1 << 9):
+            connection.sendall(wire.encode(DATA, k, 0, bytes(1 << 20)))
+            sent.append(1 << 20)
+
+
+sent: list[int] = []
+
+
+def refusals(connection: ssl.SSLSocket) -> None:
+    connection.sendall(greeting())
+    for k in range(200):
+        text = f"\x1b[31m{k} " + "x" * 2000
+        connection.sendall(wire.encode(REFUSE, 0, 0, text.encode()[:2000]))
+
+
+@pytest.mark.parametrize(
+    ("misbehave", "says"),
+    [
+        (lambda c: c.sendall(greeting() + wire.encode(BYE, 0, 0)), "agent 1: left before the end"),
+        (lambda c: c.sendall(greeting(agent=3)), "agent 1: broke the rules 11 times"),
+        (refusals, "agent 1: broke the rules 11 times"),
+        (
+            lambda c: c.sendall(struct.pack(">2sBIQQ", b"CM", DATA, 1 << 29, 0, 0)),
+            "agent 1: broke the rules 11 times",
+        ),
+        (
+            lambda c: c.sendall(greeting() + wire.encode(DATA, 0, 0, bytes(9))),
+            "agent 1: sent 9 bytes where 8 were due",
+        ),
+        (
+            lambda c: c.sendall(greeting() + struct.pack(">2sBIQQ", b"CM", DATA, 1 << 29, 0, 0)),
+            "agent 1: sent 536870912 bytes where 8 were due",
+        ),
+        (
+            lambda c: c.sendall(greeting() + struct.pack(">2sBIQQ", b"CM", DATA, 1 << 31, 0, 0)),
+            "agent 1: broke the rules 11 times",
+        ),
+    ],
+    ids=["early BYE", "another's number", "refusals", "no greeting", "size", "half a GiB", "2 GiB"],
+)
+def test_a_neighbor_that_misbehaves_is_named_in_one_line_and_in_time(
+    tmp_path: Path, misbehave: Any, says: str
+) -> None:
+    found, said, seconds = against(tmp_path / "keys", misbehave)
+    assert isinstance(found, PeerLost)
+    assert says in str(found)
+    assert seconds < 13.0  # patience + 10 s
+    assert "\x1b" not in said
+    assert len(said) < 4000
+
+
+def test_a_flood_is_not_read(tmp_path: Path) -> None:
+    """Half a GiB is offered; no more is read ahead than the limit and what buffers hold."""
+    sent.clear()
+    found, _, seconds = against(tmp_path / "keys", flood, due=1 << 20, pause=1.5)
+    assert [len(message) for message in found] == [1 << 20] * 2
+    assert sum(sent) < 100 << 20
+    assert seconds < 13.0
+
+
+@pytest.mark.parametrize("averaging", ["relay", "tree", "masked"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused_by_all(
+    ring: Neighborhood, averaging: str, value: float
+) -> None:
+    def run(i: int) -> Any:
+        with ring.links(i) as links:
+            links.start()
+            runtime = between_owners(links, ring.network, averaging)
+            runtime.average(np.ones((1, 3)))
+            return runtime.average(np.full((1, 3), value if i == 2 else 1.0))
+
+    found = at_once(run, range(4))
+    who = "an agent" if averaging == "tree" else "agent 2"
+    for error in found.values():
+        assert isinstance(error, PeerLost)
+        assert str(error) == f"{who}: sent numbers that are not finite; the run ends"
+
+
+SECRET = "P85020"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (InputError(f"party 'lab', column '{SECRET}': has NaN"), "cannot go on with its input"),
+        (FileNotFoundError(2, "no such file", f"/home/{SECRET}.csv"), "cannot read or write"),
+        (KeyError(SECRET), "met an error"),
+        (ValueError(f"could not convert {SECRET}"), "met an error"),
+        (MemoryError(SECRET), "has no memory left"),
+        (KeyboardInterrupt(SECRET), "was interrupted"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else type(v).__name__,
+)
+def test_the_words_of_an_error_stay_where_it_happened(
+    ring: Neighborhood, monkeypatch: pytest.MonkeyPatch, error: BaseException, kind: str
+) -> None:
+    """A secret in an error of agent 1 reaches nobody's wire, line or exception."""
+    frames: list[Frame] = []
+    read = wire.read
+
+    async def recorded(*arguments: Any) -> Frame:
+        frame = await read(*arguments)
+        frames.append(frame)
+        return frame
+
+    monkeypatch.setattr(wire, "read", recorded)
+
+    def run(i: int) -> Any:
+        with ring.links(i) as links:
+            links.start()
+            if i == 1:
+                raise error
+            return talk(links)
+
+    found = at_once(run, range(4))
+    assert found[1] is error
+    told = [str(found[i]) for i in (0, 2, 3)]
+    assert all(text.startswith(f"agent 1: {kind}") for text in told), told
+    assert all(text.endswith("see its own log") for text in told)
+    heard = b" ".join(frame.payload for frame in frames)
+    assert kind.encode() in heard
+    assert SECRET not in str([*told, *ring.said.values()])
+    assert SECRET.encode() not in heard

@@ -198,6 +198,32 @@ def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
         np.testing.assert_allclose(found.loc[known.index], known, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('table = "lab.csv"', 'table = "no.csv"', "not found; it is the table of party 'lab'"),
+        ('loss = "squared"', 'loss = "sqared"', "loss 'sqared' is unknown; did you mean"),
+        ('label = "y"', 'label = "z"', "has no column 'z'"),
+        ("tol = 1e-8", "tol = -1.0", "tol"),
+        ("tol = 1e-8", 'tol = 1e-8\nmethod = "cross-gc"', "cross-gc"),
+        ("tol = 1e-8", 'tol = 1e-8\njoin = "outer"', "join = 'outer'"),
+    ],
+)
+def test_what_is_wrong_here_is_found_before_anybody_is_called(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
+) -> None:
+    """No certificate, no neighbor: the run would end by them if it came so far."""
+    link = '[link]\ncertificate = "no"\nkey = "no"\nauthority = "no"\nlisten = "no:1"\n'
+    written(tmp_path, "squared", SCORES, link)
+    file = tmp_path / "lab.toml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    assert main(["vfl", "party", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert says in told
+    assert told.count("\n") == 1
+
+
 def test_a_party_is_an_agent() -> None:
     X = TABLE.to_numpy()[:ROWS]
     y = SCORES[:ROWS]

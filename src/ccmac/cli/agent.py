@@ -19,8 +19,10 @@ from ccmac.network import Network, as_network
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result
 from ccmac.runtime.averaging import Averaging, by_name
+from ccmac.runtime.failure import one_line
 from ccmac.runtime.links import Credentials, Links
 from ccmac.storage import owner
+from ccmac.storage.files import try_file
 
 EPILOG = (
     "Example: `ccmac agent me.toml`, at every owner, in any order\n\n"
@@ -98,7 +100,9 @@ def show(
     problem = public.problem(mine.agent, agent)
     out = asked.path(mine.out)
     try_out(out)
-    with asked.links(patience) as links:
+    if mine.checkpoint is not None:
+        try_file(asked.path(mine.checkpoint) / "try")
+    with asked.links(patience) as links, one_line():
         links.start()
         result = _solve(asked, problem, method, links)
         write(out, result, public.agents, _record(asked))

@@ -20,10 +20,11 @@ from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import by_name
+from ccmac.runtime.failure import one_line
 from ccmac.storage.files import atomic_write, try_file
 from ccmac.storage.owner import Mine, Public, checked_mine, checked_public, read_toml
 from ccmac.texts import shown
-from ccmac.vfl.between import Agreement, Terms, predict, train
+from ccmac.vfl.between import Agreement, Terms, check_own, predict, train
 from ccmac.vfl.files import read_model, read_table, write_model, write_scores
 
 MODEL = "model.json"
@@ -78,9 +79,10 @@ def take_part(file: File, *, as_json: AsJson = False) -> None:
     me = read_me(file)
     out = file.parent / me.out
     try_file(out / MODEL)
+    place = file.parent / me.table
+    table, y = read_table(place, me.party, me.key, label=me.label, columns=me.columns)
+    check_own(me.agreement, table, y)
     with connected(file, me) as runtime:
-        place = file.parent / me.table
-        table, y = read_table(place, me.party, me.key, label=me.label, columns=me.columns)
         model, rows, result = train(me.agreement, table, y, runtime)
         atomic_write(out / SCORES, write_scores(rows.keys, model.scores(rows)))
         atomic_write(out / MODEL, write_model(model))
@@ -98,14 +100,15 @@ def sum_scores(file: File) -> None:
     if me.new is None:
         raise InputError(f'{file}: names no table of new rows; add new = "FILE"')
     try_file(file.parent / me.out / PREDICTIONS)
+    model = read_model(file.parent / me.out / MODEL)
+    if model.party != me.party:
+        raise InputError(f"{file}: {MODEL} is the model of another party, {shown(model.party)}")
+    new = file.parent / me.new
+    table, _ = read_table(new, me.party, me.key, columns=list(model.columns))
+    check_own(me.agreement, table)
+    place = file.parent / me.out / PREDICTIONS
     with connected(file, me) as runtime:
-        model = read_model(file.parent / me.out / MODEL)
-        if model.party != me.party:
-            raise InputError(f"{file}: {MODEL} is the model of another party, {shown(model.party)}")
-        new = file.parent / me.new
-        table, _ = read_table(new, me.party, me.key, columns=list(model.columns))
         rows, scores = predict(me.agreement, model, table, runtime)
-        place = file.parent / me.out / PREDICTIONS
         atomic_write(place, write_scores(rows.keys, scores, model))
     typer.echo(f"party {me.party}: {len(scores)} predictions in {place}")
 
@@ -147,7 +150,7 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
         wait=link.wait,
     )
     asked = Owner(file, checked_mine(file, mine), public, network, averaging)
-    with asked.links(None) as links:
+    with asked.links(None) as links, one_line():
         links.start()
         yield between_owners(links, network, asked.averaging)
 

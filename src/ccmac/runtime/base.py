@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.errors import OutOfTime
+from ccmac.errors import OutOfTime, PeerLost
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
@@ -107,6 +107,14 @@ class Runtime(ABC):
     @abstractmethod
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """One averaging of rows in fixed point, masked where they leave: all agents' words."""
+
+    def check_finite(self, rows: Array) -> None:
+        """Owners refuse what somebody has spoilt; in one program the method judges its sums."""
+        if self.apart and not np.isfinite(rows).all():
+            spoilt = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+            known = len(rows) == self.n and len(spoilt) < self.n
+            who = f"agent {', '.join(map(str, spoilt))}" if known else "an agent"
+            raise PeerLost(f"{who}: sent numbers that are not finite; the run ends")
 
     def _pooled(
         self, scheme: Averaging, parts: Sequence[Array], tables: Sequence[Array]

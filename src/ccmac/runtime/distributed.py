@@ -116,6 +116,7 @@ class Distributed(Runtime):
         middle = int(ends[0]) if parts else 0
         if isinstance(scheme, Relay):
             rows = self._relayed(scheme, block)
+            self.check_finite(rows[:, :middle])
             total = scheme.total(rows[:, :middle])
             seen = rows[:, middle:]
             flags = float(rows[:, -1].sum())
@@ -123,6 +124,7 @@ class Distributed(Runtime):
             assert isinstance(scheme, Tree)
             for matrix in scheme.schedule:
                 block = self._mix(block, matrix)
+            self.check_finite(block[:1, :middle])
             total = block[:1, :middle].copy()
             seen = block[:1, middle:]
             flags = float(block[0, -1])

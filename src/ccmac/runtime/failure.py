@@ -36,9 +36,25 @@ def message(error: BaseException, rank: int, agents: range | None) -> str:
         return f"ccmac: {who}: {what}"
     if isinstance(error, KeyboardInterrupt):
         return f"ccmac: {who}: interrupted"
+    return f"ccmac: {who}: {unexpected(error)}"
+
+
+def unexpected(error: BaseException) -> str:
+    """An error that was not raised on purpose, and where it comes from."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"ccmac: {who}: {type(error).__name__}{where}: {what}"
+    return f"{type(error).__name__}{where}: {error}"
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Between owners whatever fails is one line: false numbers of others may be behind it."""
+    try:
+        yield
+    except (CcmacError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise CcmacError(f"{unexpected(error)}; are all owners' numbers right?") from error
 
 
 @contextmanager

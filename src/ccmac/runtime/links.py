@@ -24,10 +24,11 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any
 
-from ccmac.errors import CcmacError, InputError, PeerLost
+from ccmac.errors import AgreedError, CcmacError, InputError, OutOfTime, PeerLost, short
 from ccmac.runtime import wire
 from ccmac.runtime.credentials import Address, Credentials, hasten, listening, reason
 from ccmac.runtime.wire import BEAT, BYE, DATA, END, HELLO, REFUSE, Frame, Numbering, Violation
@@ -42,7 +43,11 @@ VIOLATIONS = 10  # of the protocol by one neighbor, without a message between th
 FLUSH_SECONDS = 3.0  # for the last words
 LINGER_SECONDS = 2.0  # for whoever is about to come for the first time, after an error
 ADDRESS_SECONDS = 0.25  # until the next address of a name is tried next to one that keeps silent
-BUFFER = 1 << 22  # bytes that are read ahead
+BUFFER = 1 << 22  # bytes that are read ahead of their frames
+AHEAD = 1 << 24  # bytes of messages that are read before they are due
+OVERHEAD = 1 << 8  # bytes of memory that a message takes on top of its payload
+UNREAD = 256, 1 << 26  # messages and bytes of ours that a neighbor may leave without a sign
+LINES = 5  # different ones that are printed about one neighbor, or about all strangers
 
 
 @dataclass
@@ -61,6 +66,16 @@ class Peer:
     left: bool = False  # the neighbor has finished
     connections: int = 0
     violations: int = 0
+    due: int | None = None  # bytes of the message that the agent waits for
+    taken: int = 0  # bytes of messages that the agent has taken out of the inbox
+    came: int = 0  # bytes of messages that were put there
+    paused: bool = False  # reading waits until the agent has taken more
+    room: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def ahead(self) -> int:
+        """Bytes of messages that nobody has asked for yet."""
+        return self.came - self.taken
 
     @property
     def begun(self) -> bool:
@@ -109,7 +124,8 @@ class Links:
         self.loop = asyncio.new_event_loop()
         self._listen = listen
         self._credentials = credentials
-        self._said: set[str] = set()
+        self._said: dict[int | None, set[str]] = {}
+        self._leaving = False  # we have said farewell: nothing more is due
         self._events: queue.SimpleQueue[None] = queue.SimpleQueue()  # something may have ended
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: set[asyncio.StreamWriter] = set()
@@ -132,16 +148,30 @@ class Links:
         self._raise()
         self._call(self._push, DATA, messages)
 
-    def receive(self, peer: int, seconds: float = math.inf) -> bytes:
-        """The next message of a neighbor, which is waited for so long."""
+    def receive(self, number: int, size: int | None = None, seconds: float = math.inf) -> bytes:
+        """The next message of a neighbor, of ``size`` bytes, which is waited for so long."""
+        peer = self.links[number]
         limit = None if seconds == math.inf else max(seconds, 0.0)
+        peer.due = size
+        self._resume(peer)
         try:
-            found = self.links[peer].inbox.get(timeout=limit)
+            found = peer.inbox.get(timeout=limit)
         except queue.Empty:
-            raise PeerLost(f"agent {peer}: sent nothing before the time limit") from None
+            raise PeerLost(f"agent {number}: sent nothing before the time limit") from None
+        finally:
+            peer.due = None
         if isinstance(found, CcmacError):
             raise found
+        peer.taken += len(found) + OVERHEAD
+        self._resume(peer)
+        if size is not None and len(found) != size:
+            raise PeerLost(_wrong_size(number, len(found), size))
         return found
+
+    def _resume(self, peer: Peer) -> None:
+        """Reading may go on: something was taken, or is known to be due."""
+        if peer.paused:
+            self._call(peer.room.set)
 
     def __enter__(self) -> Links:
         return self
@@ -155,14 +185,16 @@ class Links:
             return
         if error is None:
             self._call(self._push, BYE, dict.fromkeys(self.links, b""))
-            while self.failure is None and not all(p.settled for p in self.links.values()):
-                self._events.get()
+            unread = sum(len(m[2]) for p in self.links.values() for m in p.numbering.waiting)
+            end = time.monotonic() + (self.patience if unread < AHEAD // 2 else self.wait) + 1.0
+            with suppress(queue.Empty):
+                while self.failure is None and not all(p.settled for p in self.links.values()):
+                    self._events.get(timeout=max(0.0, end - time.monotonic()))
             if self.failure is not None:
                 self.say(f"{self.failure} (the result here is complete)")
         else:
             if self.failure is None:
-                text = " ".join(str(error).split()) or type(error).__name__
-                self._call(self.fail, PeerLost(f"agent {self.me}: {text}"))
+                self._call(self.fail, PeerLost(spoken(error, self.me)))
             end = time.monotonic() + LINGER_SECONDS
             with suppress(queue.Empty):
                 while not all(peer.connections for peer in self.links.values()):
@@ -212,7 +244,8 @@ class Links:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, OSError):
-            self.fail(PeerLost(f"agent {self.me}: {type(error).__name__}: {error}"))
+            self.say(f"{type(error).__name__}: {error}")
+            self.fail(PeerLost(spoken(error, self.me)))
 
     async def _accept(self, sock: socket.socket, context: ssl.SSLContext) -> None:
         """Whoever knocks shakes hands on its own."""
@@ -237,7 +270,7 @@ class Links:
                 ssl_shutdown_timeout=1.0,
             )
         except ssl.SSLError as error:
-            self._tell(f"refused a connection from {host}: {reason(error)}")
+            self._tell(None, f"refused a connection from {host}: {reason(error)}")
         except OSError:
             sock.close()
         else:
@@ -263,7 +296,8 @@ class Links:
                 pause = PAUSES[0] if peer.connections > before else pause
             except OSError as error:  # nobody there, or no answer in time, is nothing to tell
                 if isinstance(error, ssl.SSLError):
-                    self._tell(f"agent {peer.number} at {address[0]}:{address[1]}: {reason(error)}")
+                    line = f"agent {peer.number} at {address[0]}:{address[1]}: {reason(error)}"
+                    self._tell(peer, line)
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSES[1])
 
@@ -272,6 +306,8 @@ class Links:
         while self.failure is None and not peer.settled:
             limit = self.patience if peer.connections else self.wait
             pause = self.beat / 2 if peer.writer is None else self.beat
+            if peer.paused:
+                self._hear(peer)
             left = peer.last + limit - self.loop.time()
             await asyncio.sleep(max(min(pause, left), 0.01))
             silence = self.loop.time() - peer.last
@@ -310,21 +346,22 @@ class Links:
                 who = f"agent {peer.number}"
             self._greet(writer, peer)
             async with asyncio.timeout(LOST_BEATS * self.beat):
-                frame = await wire.read(reader, wire.LONGEST_HELLO)
+                frame = await wire.read(reader, room=_stranger)
             while peer.newest is writer:
                 if known or frame.kind == END:
                     self._arrived(peer, frame)
                 elif frame.kind == REFUSE:
-                    self._tell(f"agent {peer.number} refused us: {frame.text}")
+                    self._tell(peer, f"agent {peer.number} refused us: {frame.text}")
                     return
                 elif frame.kind != HELLO:
                     raise Violation("did not say who it is")
                 else:
                     known = True
                     self._joined(writer, peer, wire.read_hello(frame.payload))
-                frame = await wire.read(reader, wire.LONGEST, lambda: self._hear(peer))
+                hear, room = partial(self._hear, peer), partial(self._room, peer)
+                frame = await wire.read(reader, hear, room)
         except Violation as found:
-            self._tell(f"refused {who}: {found}")
+            self._tell(peer, f"refused {who}: {found}")
             writer.write(wire.encode(REFUSE, 0, 0, str(found).encode()))
             if peer is not None:
                 peer.violations += 1
@@ -332,7 +369,7 @@ class Links:
                     self.fail(PeerLost(f"{who}: broke the rules {peer.violations} times"))
         except (EOFError, OSError) as error:
             if isinstance(error, ssl.SSLError) and peer is not None and not known:
-                self._tell(f"{who} refused us: {reason(error)}")
+                self._tell(peer, f"{who} refused us: {reason(error)}")
         finally:
             if peer is not None and peer.writer is writer:
                 peer.writer = None
@@ -343,6 +380,26 @@ class Links:
 
     def _hear(self, peer: Peer) -> None:
         peer.last = self.loop.time()
+
+    async def _room(self, peer: Peer, length: int) -> None:
+        """Wait until a message may be read: few bytes at any time, more of them when they are due.
+
+        Meanwhile nothing at all is read from this neighbor, whose system then sends no more.
+        """
+        if self._leaving:
+            raise Violation("sent a message after the end")
+        while peer.ahead + length > AHEAD:
+            due = peer.due
+            if due is not None and not peer.ahead:
+                if length == due:
+                    break
+                self.fail(PeerLost(_wrong_size(peer.number, length, due)))
+                raise Violation("sent a message that is not due")
+            peer.paused = True
+            peer.room.clear()
+            if peer.ahead if peer.due is not None else peer.ahead + length > AHEAD:
+                await peer.room.wait()
+            peer.paused = False
 
     def _neighbor(self, names: list[str]) -> Peer:
         """Whose certificate this is, if it should dial us."""
@@ -409,15 +466,19 @@ class Links:
             numbering.accept(frame)
             peer.violations = 0
             if frame.kind == DATA:
+                peer.came += len(frame.payload) + OVERHEAD
                 peer.inbox.put(frame.payload)
             else:
                 peer.left = True
+                text = f"agent {peer.number}: left before the end; start all owners again"
+                peer.inbox.put(PeerLost(text))
             if peer.left or numbering.silent > wire.ACKNOWLEDGE:
                 peer.write(numbering.frame(BEAT))
         elif frame.kind == END:
             self.fail(PeerLost(frame.text))
         elif frame.kind == REFUSE:
-            self._tell(f"agent {peer.number} refused what we sent: {frame.text}")
+            self._tell(peer, f"agent {peer.number} refused what we sent: {frame.text}")
+            raise Violation("refused what we sent")
         elif frame.kind != BEAT:
             raise Violation("said twice who it is")
         if peer.settled:
@@ -425,9 +486,14 @@ class Links:
 
     def _push(self, kind: int, messages: Mapping[int, bytes]) -> None:
         """Send one message to each of these neighbors, now or when it is there again."""
+        self._leaving = self._leaving or kind == BYE
         for number, payload in messages.items():
             peer = self.links[number]
             peer.write(peer.numbering.keep(kind, payload))
+            waiting = peer.numbering.waiting
+            if len(waiting) > UNREAD[0] and sum(len(kept[2]) for kept in waiting) > UNREAD[1]:
+                self.fail(PeerLost(f"agent {number}: does not say what it has read"))
+            peer.room.set()
         self._events.put(None)
 
     def fail(self, error: CcmacError) -> None:
@@ -440,11 +506,13 @@ class Links:
             peer.inbox.put(error)
         self._events.put(None)
 
-    def _tell(self, line: str) -> None:
-        """Say a line, once."""
-        if line not in self._said:
-            self._said.add(line)
-            self.say(line)
+    def _tell(self, peer: Peer | None, line: str) -> None:
+        """Say a line about a neighbor or a stranger, once, and no more than a few of them."""
+        said = self._said.setdefault(None if peer is None else peer.number, set())
+        if line in said or len(said) > LINES:
+            return
+        said.add(line)
+        self.say(short(line if len(said) <= LINES else f"{line} (more is not shown)"))
 
     async def _close(self) -> None:
         """Let the last words go out, then give every socket back."""
@@ -472,5 +540,33 @@ def _names(writer: asyncio.StreamWriter) -> list[str]:
     return [str(name) for _, name in certificate.get("subjectAltName", ())]
 
 
+async def _stranger(length: int) -> None:
+    raise Violation("did not say who it is")
+
+
+def spoken(error: BaseException, me: int) -> str:
+    """What the others learn of an error at agent ``me``: its kind, never words with data in them.
+
+    But for what all find alike, and for what was said about somebody's connection.
+    """
+    if isinstance(error, PeerLost):
+        return str(error)
+    if isinstance(error, AgreedError):
+        return f"agent {me}: {error}"
+    kinds: dict[Any, str] = {
+        KeyboardInterrupt: "was interrupted",
+        OutOfTime: "has no time left",
+        InputError: "cannot go on with its input",
+        MemoryError: "has no memory left",
+        OSError: "cannot read or write a file",
+    }
+    kind = next((kinds[type_] for type_ in kinds if isinstance(error, type_)), "met an error")
+    return f"agent {me}: {kind}; see its own log"
+
+
+def _wrong_size(number: int, size: int, due: int) -> str:
+    return f"agent {number}: sent {size} bytes where {due} were due; the owners do not run the same"
+
+
 def _last_word(error: CcmacError, peer: Peer) -> bytes:
-    return peer.numbering.frame(END, payload=" ".join(str(error).split()).encode())
+    return peer.numbering.frame(END, payload=str(error).encode())

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.errors import InputError
+from ccmac.errors import InputError, PeerLost
 from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.runtime.averaging import Relay
@@ -48,6 +48,7 @@ HEADROOM = 4  # bits between what was needed and what is agreed
 BITS = 62
 DIGITS = 2
 FARTHEST = 2**31  # of widths and scales that are stored
+FARTHEST_NEED = 1024  # the E of the largest float
 FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
 
 
@@ -107,10 +108,14 @@ class Masked(Relay):
         widths = _widths(parts)
         broken = np.zeros(len(parts), dtype=bool)  # parts in which some row is not finite
         words, found = runtime._share(self.words(parts, broken), tables)
+        repeated = self.repeated
         while np.add.reduce(words[:, -1], dtype=np.uint64):
+            if self.repeated > repeated + 1:  # what was agreed upon fits
+                raise PeerLost("an agent: sent masked words that are none; the run ends")
             needs = self.needs(parts)
             runtime.ledger.charge_cost(runtime.gather_cost(len(parts)))
             [everybody] = runtime._pool(self, [], [needs])[1]
+            runtime.check_finite(np.where(everybody > FARTHEST_NEED, np.inf, everybody))
             broken = self.agree(widths, everybody)
             runtime.ledger.charge_cost(runtime.average_cost(sum(widths)))
             words, _ = runtime._share(self.words(parts, broken), [])

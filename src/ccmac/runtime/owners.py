@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ccmac.errors import PeerLost
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.distributed import Distributed
@@ -33,12 +32,7 @@ class Owners(Transport):
     def _exchange(self, sent: Sequence[Message], received: Sequence[Message]) -> None:
         self.links.post({peer: array.tobytes() for peer, array in sent})
         for peer, array in received:
-            payload = self.links.receive(peer, self.given_up - time.monotonic())
-            if len(payload) != array.nbytes:
-                raise PeerLost(
-                    f"agent {peer}: sent {len(payload)} bytes where {array.nbytes} were due; "
-                    "the owners do not run the same"
-                )
+            payload = self.links.receive(peer, array.nbytes, self.given_up - time.monotonic())
             array[...] = np.frombuffer(payload, dtype=array.dtype).reshape(array.shape)
 
     def strangers(self, digest: bytes) -> list[int]:

@@ -12,17 +12,17 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ccmac.errors import short
 from ccmac.texts import dumps, loads
 
 HEADER = struct.Struct(">2sBIQQ")
 MAGIC = b"CM"
 HELLO, DATA, BEAT, END, BYE, REFUSE = range(6)
-LONGEST = 1 << 30  # bytes of a message
-LONGEST_HELLO = 1 << 14
+LONGEST = {HELLO: 1 << 14, DATA: 1 << 30, BEAT: 0, END: 1 << 11, BYE: 0, REFUSE: 1 << 11}  # bytes
 ACKNOWLEDGE = 1 << 20  # bytes after which a side that only listens says what it has
 PIECE = 1 << 18  # bytes that are read at a time
 
@@ -42,8 +42,8 @@ class Frame:
 
     @property
     def text(self) -> str:
-        """What somebody else has to say, in one short line."""
-        return " ".join(self.payload.decode(errors="replace")[:1000].split())
+        """What somebody else has to say: one short line that no terminal obeys."""
+        return short(self.payload[:1000].decode(errors="replace"))
 
 
 def encode(kind: int, number: int, acknowledged: int, payload: bytes = b"") -> bytes:
@@ -51,18 +51,27 @@ def encode(kind: int, number: int, acknowledged: int, payload: bytes = b"") -> b
     return HEADER.pack(MAGIC, kind, len(payload), number, acknowledged) + payload
 
 
+async def at_once(length: int) -> None:
+    """Whatever comes is read."""
+
+
 async def read(
-    reader: asyncio.StreamReader, longest: int, alive: Callable[[], None] = lambda: None
+    reader: asyncio.StreamReader,
+    alive: Callable[[], None] = lambda: None,
+    room: Callable[[int], Awaitable[None]] = at_once,
 ) -> Frame:
-    """The next frame, its payload at most so long; ``alive`` is called whenever bytes arrive.
+    """The next frame; ``alive`` is called whenever bytes arrive, ``room`` waits until a message of
+    so many bytes may be read.
 
     EOFError where the connection ends, Violation for anything that is no frame.
     """
     header = await reader.readexactly(HEADER.size)
     alive()
     magic, kind, length, number, acknowledged = HEADER.unpack(header)
-    if magic != MAGIC or kind > REFUSE or length > longest:
+    if magic != MAGIC or length > LONGEST.get(kind, -1):
         raise Violation("sent something that is no message of this program")
+    if kind == DATA:
+        await room(length)
     pieces = []
     left = length
     while left:

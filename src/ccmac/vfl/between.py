@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.api import solve
-from ccmac.errors import InputError
+from ccmac.errors import AgreedError, InputError
 from ccmac.inputs import FLAG, Array, number, of_kind, positive, whole
+from ccmac.methods.registry import parse
 from ccmac.objectives import Intercept
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result
@@ -127,6 +128,19 @@ def party(
     return model.agent(entered(table.X, *moments), share, part)
 
 
+def check_own(agreement: Agreement, table: PartyTable, y: Any = None) -> None:
+    """Whatever a party can find wrong by itself, before anybody is called."""
+    _own_keys(agreement, table.party, table.keys)
+    VerticalModel(
+        agreement.loss, table.rows, agreement.regularization, agreement.l1, 0.0, agreement.delta
+    )
+    if y is not None:
+        encoded(agreement.loss, y, table.keys)
+    column_moments(table.X, None, centre=False, scale=agreement.standardize)
+    parse(agreement.method)
+    positive("vfl: tol", agreement.tol)
+
+
 def train(
     agreement: Agreement, table: PartyTable, y: Any, runtime: Runtime
 ) -> tuple[PartyModel, PartyTable, Result]:
@@ -190,12 +204,7 @@ def joined_rows(
 ) -> NDArray[np.int64]:
     """This party's rows that all have, in the order of their hashes: one row of hashes each."""
     names = agreement.parties
-    if agreement.join not in JOINS:
-        raise InputError(f"vfl: join = {shown(agreement.join)}; take 'strict' or 'inner'")
-    if keys is None:
-        raise InputError("vfl: the table has no keys; name the key column")
-    texts = [None if is_missing(key) or key == "" else str(key) for key in keys.tolist()]
-    check_unique(f"party {shown(names[runtime.owned[0]])}", np.array(texts, dtype=object))
+    texts = _own_keys(agreement, names[runtime.owned[0]], keys)
     own = {_hashed(agreement.salt, key): row for row, key in enumerate(texts)}
     counts = _gathered(runtime, [float(len(own))])[:, 0].astype(int)
     line = np.full(2 * int(counts.max()), -1.0)
@@ -207,16 +216,27 @@ def joined_rows(
     ]
     common = set.intersection(*held)
     if not common:
-        raise InputError("vfl: no key is at all parties; check the key columns and the salt")
+        raise AgreedError("vfl: no key is at all parties; check the key columns and the salt")
     if agreement.join == "strict":
         every = set.union(*held)
         for who, keys_there in zip(names, held, strict=True):
             if len(keys_there) < len(every):
-                raise InputError(
+                raise AgreedError(
                     f"vfl: party {shown(who)} lacks {len(every - keys_there)} of the keys that "
                     'others have; add the rows, or keep the common ones with join = "inner"'
                 )
     return np.array([own[name] for name in sorted(common)], dtype=np.int64)
+
+
+def _own_keys(agreement: Agreement, party: str, keys: NDArray[Any] | None) -> list[str | None]:
+    """The keys as texts, all of them there and different."""
+    if agreement.join not in JOINS:
+        raise InputError(f"vfl: join = {shown(agreement.join)}; take 'strict' or 'inner'")
+    if keys is None:
+        raise InputError("vfl: the table has no keys; name the key column")
+    texts = [None if is_missing(key) or key == "" else str(key) for key in keys.tolist()]
+    check_unique(f"party {shown(party)}", np.array(texts, dtype=object))
+    return texts
 
 
 def _hashed(salt: str, key: str | None) -> tuple[float, float]:
@@ -256,7 +276,7 @@ def _compare(agreement: Agreement, runtime: Runtime) -> None:
     other = next((i for i, row in enumerate(everybody) if (row != everybody[0]).any()), None)
     if other is not None:
         names = agreement.parties
-        raise InputError(
+        raise AgreedError(
             f"vfl: party {shown(names[other])} has another [model] than {shown(names[0])}; "
             "make them alike"
         )
@@ -281,7 +301,7 @@ class _Labels:
         holders = np.flatnonzero(known[:, 0])
         if len(holders) != 1:
             who = ", ".join(agreement.parties[i] for i in holders) or "nobody"
-            raise InputError(f"vfl: one party has the labels, but {who} named a label column")
+            raise AgreedError(f"vfl: one party has the labels, but {who} named a label column")
         holder = int(holders[0])
         outputs = int(known[holder, 1])
         if agreement.share_labels:
