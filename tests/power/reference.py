@@ -57,26 +57,35 @@ def clarabel(case: Dispatch) -> tuple[float, Any]:
     theta = cp.Variable((hours, buses))
     z = cp.Variable(hours)
     charge, discharge, energy = (cp.Variable((hours, max(stores, 1))) for _ in range(3))
-    rated = np.flatnonzero(np.isfinite(grid.rating))
+    least, most = grid.flow_limits
+    above = np.flatnonzero(np.isfinite(most))
+    below = np.flatnonzero(np.isfinite(least))
+    worth = {k: cp.Variable(hours) for k in grid.pieces}
+    shed = cp.Variable((hours, buses), nonneg=True)
+    rules_of_shed = [shed <= np.maximum(case.model.demand, 0) * (ask.shed is not None)]
     cost = 0.0
-    rules = []
+    rules = rules_of_shed
     balances = []
     for t in range(hours):
         flow = cp.multiply(grid.susceptance, ends.T @ theta[t] - grid.shift)
-        net = at @ p[t] - ends @ flow - ask.load[t] * grid.demand
+        net = at @ p[t] + shed[t] - ends @ flow - case.model.demand[t]
         for k, store in enumerate(ask.storage):
             unit = np.eye(buses)[store.bus]
             net = net + unit * (discharge[t, k] - charge[t, k])
         balances.append(net == 0)
         rules += [p[t] >= grid.p_min, p[t] <= grid.p_max, theta[t, grid.reference] == 0]
-        if rated.size:
-            rules += [cp.abs(flow[rated]) <= grid.rating[rated]]
+        if above.size:
+            rules += [flow[above] <= most[above], flow[below] >= least[below]]
+        for k, lines in grid.pieces.items():
+            rules += [worth[k][t] >= lines[:, 0] * p[t, k] + lines[:, 1]]
+            cost += worth[k][t]
+        cost += (ask.shed or 0.0) * grid.base * cp.sum(shed[t])
         cost += cp.sum(cp.multiply(grid.cost[:, 0], cp.square(p[t]))) + grid.cost[:, 1] @ p[t]
         cost += float(grid.cost[:, 2].sum())
         if ask.ramp is not None and t:
-            rules.append(cp.abs(p[t] - p[t - 1]) <= ask.ramp * grid.p_max)
+            rules.append(cp.abs(p[t] - p[t - 1]) <= cp.multiply(ask.ramp, grid.p_max))
         if ask.ramp is not None and not t and ask.before is not None:
-            rules.append(cp.abs(p[0] - ask.before) <= ask.ramp * grid.p_max)
+            rules.append(cp.abs(p[0] - ask.before) <= cp.multiply(ask.ramp, grid.p_max))
     for k, store in enumerate(ask.storage):
         before = store.stored
         for t in range(hours):
@@ -90,7 +99,7 @@ def clarabel(case: Dispatch) -> tuple[float, Any]:
     if ask.reserve:
         paid = RESERVE_PRICE * grid.base * cp.sum(z)
         rules += [grid.p_max.sum() - cp.sum(p, axis=1) >= z]
-        rules += [z >= ask.reserve * grid.demand.sum() * ask.load]
+        rules += [z >= ask.reserve * case.model.demand.sum(axis=1)]
     stated = cp.Problem(cp.Minimize(cost + paid), balances + rules)
     stated.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_feas=1e-10)
     assert stated.status == "optimal", stated.status

@@ -23,8 +23,13 @@ EPILOG = "Example: `ccmac power case118 --areas 10 --tighten 0.9 --out grid.png`
 
 
 def show(
-    case: Annotated[str, typer.Argument(help=f"One of {', '.join(CASES)}.")] = "case118",
-    areas: Annotated[int | None, typer.Option(help="Agents are areas; by default buses.")] = None,
+    case: Annotated[
+        str, typer.Argument(help=f"A MATPOWER file (.m), or one of {', '.join(CASES)}.")
+    ] = "case118",
+    areas: Annotated[
+        str | None,
+        typer.Option(help="Agents are so many areas, or those of the column area or zone."),
+    ] = None,
     hours: Annotated[int, typer.Option(help="Horizon.", min=1)] = 1,
     reserve: Annotated[float, typer.Option(help="Share of the demand kept as headroom.")] = 0.0,
     ramp: Annotated[
@@ -35,6 +40,10 @@ def show(
         typer.Option(help="Rate the quarter of the lines with the largest flows at this share."),
     ] = None,
     load: Annotated[float, typer.Option(help="Factor of the demand.", min=0)] = 1.0,
+    shed: Annotated[
+        float | None, typer.Option(help="Price per MWh of demand that is not served.")
+    ] = None,
+    convention: Annotated[str, typer.Option(help="matpower or powermodels.")] = "matpower",
     tol: Annotated[float, typer.Option(help="Relative to the cost.")] = 1e-8,
     out: Annotated[Path | None, typer.Option(help="Write the picture there (PNG).")] = None,
     as_json: AsJson = False,
@@ -44,11 +53,19 @@ def show(
         raise InputError(f"--tighten {tighten}: give a share of the flow, such as 0.9")
     if out is not None:
         try_file(out)
-    asked: dict[str, Any] = {"hours": hours, "reserve": reserve, "ramp": ramp, "load": load}
-    grid = dc_opf(case, areas, **asked)
+    asked: dict[str, Any] = {
+        "areas": int(areas) if areas is not None and areas.isdecimal() else areas,
+        "hours": hours,
+        "reserve": reserve,
+        "ramp": ramp,
+        "load": load,
+        "shed": shed,
+        "convention": convention,
+    }
+    grid = dc_opf(case, **asked)
     result = solve(grid.problem, grid.network, tol=tol)
     if tighten is not None and result.status == "optimal":
-        grid = dc_opf(case, areas, ratings=grid.tightened(result, tighten), **asked)
+        grid = dc_opf(case, ratings=grid.tightened(result, tighten), **asked)
         result = solve(grid.problem, grid.network, tol=tol)
     facts = summary(grid, result)
     if as_json:
@@ -73,7 +90,7 @@ def summary(case: Dispatch, result: Any) -> dict[str, Any]:
         "rounds": rounds,
         "coupled_rows": case.problem.m,
     }
-    if result.multipliers is not None:
+    if result.multipliers is not None and result.status not in ("infeasible", "unbounded"):
         price = case.prices(result)
         facts |= {
             "cost": case.cost(result),
@@ -98,14 +115,15 @@ def _print(case: Dispatch, result: Any, facts: dict[str, Any]) -> None:
         f"({spent})",
     ]
     if "cost" not in facts:
-        console.print("\n".join([*lines, result.message]), highlight=False)
+        why = case.explain(result) if result.status == "infeasible" else result.message
+        console.print("\n".join([*lines, why]), highlight=False)
         return
     lines.append(
         f"cost {facts['cost']:,.2f}; balances met to {facts['imbalance']:.1e}, limits to "
         f"{facts['overload']:.1e} (per unit)\n"
     )
     console.print("\n".join(lines), highlight=False)
-    t = int(np.argmax(case.model.ask.load))
+    t = int(np.argmax(case.model.demand.sum(axis=1)))
     _units(console, case, result, t)
     _lines(console, case, result, t)
 

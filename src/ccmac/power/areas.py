@@ -2,13 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.power.grid import Grid, Index
 from ccmac.texts import shown
+
+COLUMNS = {"area": 6, "zone": 10}  # of the bus table
+
+
+def divided(grid: Grid, areas: Any) -> tuple[list[list[int]], list[str]]:
+    """(positions of buses by area, names of the areas) as a user states them."""
+    if areas is None:
+        return [[k] for k in range(grid.buses)], [f"bus {number}" for number in grid.bus]
+    if isinstance(areas, str):
+        areas = _by_column(grid, areas)
+    if isinstance(areas, Mapping):
+        return _listed(grid, list(areas.values())), [str(name) for name in areas]
+    if isinstance(areas, Sequence | np.ndarray):
+        parts = _listed(grid, list(areas))
+    else:
+        parts = partition(grid, areas)
+    return parts, [f"area {k}" for k in range(len(parts))]
+
+
+def _by_column(grid: Grid, name: str) -> dict[str, list[int]]:
+    """Bus numbers by the entries of a column of the bus table."""
+    column = COLUMNS.get(name)
+    if column is None or grid.table["bus"].shape[1] <= column:
+        raise InputError(f"power: areas = {shown(name)}; give a number, lists of buses, or 'area'")
+    found: dict[str, list[int]] = {}
+    for number, entry in zip(grid.bus, grid.table["bus"][:, column], strict=True):
+        found.setdefault(f"{name} {entry:g}", []).append(int(number))
+    return found
+
+
+def _listed(grid: Grid, groups: list[Any]) -> list[list[int]]:
+    """Positions of the buses listed; every bus belongs to one area."""
+    place = {int(number): k for k, number in enumerate(grid.bus)}
+    listed = [int(number) for group in groups for number in group]
+    unknown = [number for number in listed if number not in place]
+    if unknown:
+        raise InputError(f"power, areas: bus {unknown[0]} is none of {grid.name}'s")
+    if len(set(listed)) < len(listed):
+        twice = next(number for number in listed if listed.count(number) > 1)
+        raise InputError(f"power, areas: bus {twice} is listed twice; it belongs to one area")
+    left = sorted(set(place) - set(listed))
+    if left or not all(len(group) for group in groups):
+        raise InputError(
+            f"power, areas: {f'bus {left[0]} is in no area' if left else 'an area is empty'}"
+        )
+    return [sorted(place[int(number)] for number in group) for group in groups]
 
 
 def partition(grid: Grid, areas: int) -> list[list[int]]:

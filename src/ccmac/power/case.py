@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, number, of_kind, positive, real_vector, whole
+from ccmac.inputs import Array, number, of_kind, positive, real_matrix, real_vector, whole
 from ccmac.network import Network
-from ccmac.power.areas import area_graph, partition
+from ccmac.power.areas import area_graph, divided
 from ccmac.power.grid import Grid, read_grid
 from ccmac.power.model import Ask, Model, Storage
 from ccmac.problem import Problem
 from ccmac.texts import shown
 
-DAY = np.array(
-    [
-        0.67,
-        0.63,
-        0.60,
-        0.59,
-        0.59,
-        0.60,
-        0.74,
-        0.86,
-        0.95,
-        0.96,
-        0.96,
-        0.95,
-        0.95,
-        0.95,
-        0.93,
-        0.94,
-        0.99,
-        1.00,
-        1.00,
-        0.96,
-        0.91,
-        0.83,
-        0.73,
-        0.63,
-    ]
-)
+HOURS = """
+    0.67 0.63 0.60 0.59 0.59 0.60 0.74 0.86 0.95 0.96 0.96 0.95
+    0.95 0.95 0.93 0.94 0.99 1.00 1.00 0.96 0.91 0.83 0.73 0.63
+"""
+DAY = np.array([float(hour) for hour in HOURS.split()])
 """Demand by hours of a winter weekday over its peak (IEEE Reliability Test System)."""
 LONGEST = 8784  # hours of a leap year
 
@@ -63,10 +40,14 @@ class Dispatch:
         return self.model.problem
 
     def cost(self, result: Any) -> float:
-        """What generation costs over all hours, without the payments for reserve."""
+        """What generation and demand not served cost over all hours, without reserve."""
+        self._dispatched(result)
         c2, c1, c0 = self.grid.cost.T
         p = self.generation(result) / self.grid.base
-        return float((c2 * p * p + c1 * p + c0).sum())
+        total = float((c2 * p * p + c1 * p + c0).sum())
+        for k, lines in self.grid.pieces.items():
+            total += float(np.max(np.outer(p[:, k], lines[:, 0]) + lines[:, 1], axis=1).sum())
+        return total + float(self.model.ask.shed or 0.0) * float(self.shed(result).sum())
 
     def generation(self, result: Any) -> Array:
         """MW by hours and units."""
@@ -88,12 +69,19 @@ class Dispatch:
         """MWh by hours and stores."""
         return self.grid.base * self.model.values("energy", len(self.model.ask.storage), result.x)
 
+    def shed(self, result: Any) -> Array:
+        """MW of demand that is not served, by hours and buses."""
+        return self.grid.base * np.nan_to_num(
+            self.model.values("shed", self.grid.buses, result.x), nan=0.0
+        )
+
     def reserve(self, result: Any) -> Array:
         """MW by hours (nothing where none was asked for)."""
         return self.grid.base * np.asarray(result.z)
 
     def prices(self, result: Any) -> Array:
         """Locational prices per MWh by hours and buses: what one MWh more of demand there costs."""
+        self._dispatched(result)
         found = np.zeros((self.model.ask.hours, self.grid.buses))
         prices = result.multipliers
         for (kind, bus, t), (agent, row) in self.model.rows.items():
@@ -107,7 +95,7 @@ class Dispatch:
         """Largest mismatch at a bus, in per unit."""
         grid = self.grid
         ask = self.model.ask
-        net = -np.outer(ask.load, grid.demand)
+        net = self.shed(result) / grid.base - self.model.demand
         np.add.at(net.T, grid.unit_bus, self.generation(result).T / grid.base)
         for k, store in enumerate(ask.storage):
             for kind, sign in (("discharge", 1.0), ("charge", -1.0)):
@@ -123,9 +111,34 @@ class Dispatch:
         """Largest excess over a rating or a unit's limits, in per unit."""
         grid = self.grid
         p = self.generation(result) / grid.base
-        flow = np.abs(self.flows(result)) / grid.base - grid.rating
-        beyond = [flow, p - grid.p_max, grid.p_min - p]
+        flow = self.flows(result) / grid.base
+        least, most = grid.flow_limits
+        beyond = [flow - most, least - flow, p - grid.p_max, grid.p_min - p]
         return max(0.0, *(float(v.max()) for v in beyond))
+
+    def explain(self, result: Any) -> str:
+        """Why no dispatch serves the demand, in MW: capacity that lacks, or lines that limit."""
+        grid = self.grid
+        if result.status != "infeasible":
+            return f"{grid.name}: the run ended {result.status}; there is nothing to explain"
+        demand = grid.base * self.model.demand.sum(axis=1)
+        stores = grid.base * sum(store.power for store in self.model.ask.storage)
+        t = int(np.argmax(demand))
+        hour = f" in hour {t}" if len(demand) > 1 else ""
+        most = grid.base * float(grid.p_max.sum()) + stores
+        least = grid.base * float(grid.p_min.sum()) - stores
+        if demand[t] > most:
+            return f"{grid.name}: demand {demand[t]:,.0f} MW{hour}, capacity {most:,.0f}"
+        if demand.min() < least:
+            return (
+                f"{grid.name}: demand {demand.min():,.0f} MW, the units give at least {least:,.0f}"
+            )
+        return f"{grid.name}: units suffice, lines or ramps do not; {result.message}"
+
+    def _dispatched(self, result: Any) -> None:
+        """Refuse costs and prices of a run that ended without a dispatch."""
+        if result.status in ("infeasible", "unbounded"):
+            raise InputError(f"power: no dispatch to price; {self.explain(result)}")
 
     def tightened(self, result: Any, factor: float, share: float = 0.25) -> Array:
         """Ratings in MW: ``factor`` times the flow on the ``share`` of lines with the largest."""
@@ -142,31 +155,40 @@ class Dispatch:
         stored = self.stored(result)[last] / self.grid.base
         kept = tuple(replace(s, stored=float(e)) for s, e in zip(ask.storage, stored, strict=True))
         p = self.generation(result)[last] / self.grid.base
-        return replace(ask, load=np.roll(ask.load, -hours), storage=kept, before=p)
+        return replace(ask, load=np.roll(ask.load, -hours, axis=0), storage=kept, before=p)
 
 
 def dc_opf(
-    case: str | Mapping[str, Any] = "case118",
-    areas: int | None = None,
+    case: Any = "case118",
+    areas: int | str | Sequence[Sequence[int]] | Mapping[str, Sequence[int]] | None = None,
     *,
     hours: int = 1,
     reserve: float = 0.0,
     ratings: Any = None,
-    ramp: float | None = None,
+    ramp: Any = None,
     storage: Mapping[int, tuple[float, float]] | None = None,
     load: Any = 1.0,
+    shed: float | None = None,
+    convention: str = "matpower",
 ) -> Dispatch:
     """A DC optimal power flow, by ``areas`` or (None) by buses on the grid itself.
 
-    - ``case``: a case of PYPOWER by name, or a table like its own.
+    - ``case``: a case of PYPOWER or PGLib-OPF by name, a MATPOWER file (``.m``), a table of
+      MATPOWER's form or a pandapower net.
+    - ``areas``: how many, lists of bus numbers (a mapping names them), or the column "area" or
+      "zone" of the bus table.
     - ``hours``: 1, or a horizon; from 2 on the demand follows :data:`DAY` unless ``load`` says
-      otherwise (a factor, or one for each hour).
+      otherwise: a factor, one for each hour, or a table of hours by buses.
     - ``reserve``: share of the demand that the units' headroom must cover, one schedule z for all.
     - ``ratings``: MW for every line in service (inf: none), instead of those of the case.
-    - ``ramp``: share of its capacity by which a unit's output may change in an hour.
+    - ``ramp``: share of its capacity by which a unit's output may change in an hour; one for all
+      units in service, or one for each.
     - ``storage``: by bus number (MW, MWh); half full at first and at least so in the end.
+    - ``shed``: price per MWh of demand that is not served (None: all must be served).
+    - ``convention``: susceptance 1/(x tap) with phase shifts ("matpower"), or x/(r^2 + x^2)
+      without ("powermodels", in which PGLib's costs are published).
     """
-    grid = read_grid(case)
+    grid = read_grid(case, convention)
     if ratings is not None:
         given = real_vector("power, ratings", ratings, infinite=True)
         if len(given) != grid.lines or (given <= 0).any():
@@ -175,11 +197,8 @@ def dc_opf(
                 "service (inf: no limit)"
             )
         grid = replace(grid, rating=given / grid.base)
-    ask = _settings(grid, hours, reserve, ramp, storage, load)
-    parts = partition(grid, grid.buses if areas is None else areas)
-    names = [f"area {k}" for k in range(len(parts))]
-    if areas is None:
-        names = [f"bus {number}" for number in grid.bus]
+    ask = _settings(grid, hours, reserve, ramp, storage, load, shed)
+    parts, names = divided(grid, areas)
     return _dispatch(grid, parts, names, ask)
 
 
@@ -195,18 +214,14 @@ def later(case: Dispatch, settings: Ask) -> Dispatch:
 
 
 def _settings(
-    grid: Grid, hours: int, reserve: float, ramp: float | None, storage: Any, load: Any
+    grid: Grid, hours: int, reserve: float, ramp: Any, storage: Any, load: Any, shed: float | None
 ) -> Ask:
     if whole("power: hours", hours, 1) > LONGEST:
         raise InputError(f"power: hours = {shown(hours)}; give at most {LONGEST}, a year")
     if not 0 <= number("power, reserve", reserve) < 1:
         raise InputError("power: reserve must be a share from 0 to 1")
-    if ramp is not None:
-        positive("power, ramp", ramp)
-    day = np.ones(1) if hours == 1 else np.resize(DAY, hours)
-    factor = real_vector("power, load", load)
-    if np.ndim(load) and len(factor) != hours:
-        raise InputError(f"power, load: has {len(factor)} entries; give one for each hour, {hours}")
+    if shed is not None:
+        positive("power, shed", shed)
     place = {int(number): k for k, number in enumerate(grid.bus)}
     given = {} if storage is None else storage
     of_kind("power, storage", given, Mapping, "{bus: (MW, MWh)}")
@@ -214,7 +229,36 @@ def _settings(
     if unknown:
         raise InputError(f"power, storage: bus {shown(unknown[0])} is none of {grid.name}'s")
     stores = tuple(_store(place[b], b, pair, grid.base) for b, pair in given.items())
-    return Ask(factor if np.ndim(load) else float(factor[0]) * day, reserve, ramp, stores)
+    return Ask(_load(grid, hours, load), reserve, _ramp(grid, ramp), stores, shed)
+
+
+def _load(grid: Grid, hours: int, load: Any) -> Array:
+    """Factors of the demand by hours and buses (one column: the same at all buses)."""
+    if np.ndim(load) == 2:
+        table = np.asarray(real_matrix("power, load", load))
+        if table.shape != (hours, grid.buses):
+            raise InputError(
+                f"power, load: has the shape {table.shape}; give {hours} rows of hours and "
+                f"{grid.buses} columns of buses"
+            )
+        return table
+    factor = real_vector("power, load", load)
+    if np.ndim(load) and len(factor) != hours:
+        raise InputError(f"power, load: has {len(factor)} entries; give one for each hour, {hours}")
+    day = np.ones(1) if hours == 1 else np.resize(DAY, hours)
+    return (factor if np.ndim(load) else float(factor[0]) * day)[:, None]
+
+
+def _ramp(grid: Grid, ramp: Any) -> Array | None:
+    if ramp is None:
+        return None
+    units = len(grid.p_max)
+    given = real_vector("power, ramp", ramp)
+    if len(given) not in (1, units) or (given <= 0).any():
+        raise InputError(
+            f"power, ramp: give one positive share, or one for each of the {units} units in service"
+        )
+    return np.broadcast_to(given, units)
 
 
 def _store(place: int, bus: Any, pair: Any, base: float) -> Storage:

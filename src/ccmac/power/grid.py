@@ -1,11 +1,11 @@
-"""A transmission grid in per unit, read from PYPOWER's cases or from a table of the same form.
+"""A transmission grid in per unit, from a table of MATPOWER's form (:mod:`ccmac.power.tables`).
 
-DC approximation: the flow over a line from i to j is b (theta_i - theta_j - shift), b = 1/(x tap).
+DC approximation: the flow over a line from i to j is b (theta_i - theta_j - shift), b = 1/(x tap)
+as in MATPOWER, or b = x/(r^2 + x^2) without tap and shift as in PowerModels (``convention``).
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse, of_kind, positive, real_matrix
-from ccmac.texts import nearest, shown
+from ccmac.inputs import Array, is_sparse, positive, real_matrix
+from ccmac.power.tables import read_table
+from ccmac.texts import nearest
 
-CASES = ("case9", "case14", "case24_ieee_rts", "case30", "case39", "case57", "case118", "case300")
+CONVENTIONS = ("matpower", "powermodels")
 WIDTHS = {"bus": 5, "gen": 10, "branch": 11, "gencost": 5}  # columns that are read
-POLYNOMIAL = 2  # PYPOWER's code of a cost given by coefficients
+ISOLATED = 4  # type of a bus that is out of service
 Index = NDArray[np.intp]
 
 
@@ -37,12 +38,15 @@ class Grid:
     p_min: Array
     p_max: Array
     cost: Array  # rows (c2, c1, c0) of c2 p^2 + c1 p + c0, p in per unit
+    pieces: Mapping[int, Array]  # by unit: rows (slope, intercept), the cost is the largest
     line_from: Index
     line_to: Index
     susceptance: Array
     shift: Array
     rating: Array  # inf where a line has none
+    spread: Array  # rows (least, largest) of theta_i - theta_j
     reference: int
+    table: Mapping[str, Array]  # rows of bus, gen and branch that are in service
 
     @property
     def buses(self) -> int:
@@ -72,6 +76,13 @@ class Grid:
         graph.add_edges_from(zip(self.line_from.tolist(), self.line_to.tolist(), strict=True))
         return graph
 
+    @cached_property
+    def flow_limits(self) -> tuple[Array, Array]:
+        """Least and largest flow of every line, by its rating and its angle limits."""
+        ends = self.susceptance[:, None] * (self.spread - self.shift[:, None])
+        ends = np.where(self.susceptance[:, None] == 0, [-np.inf, np.inf], ends)
+        return np.maximum(ends.min(axis=1), -self.rating), np.minimum(ends.max(axis=1), self.rating)
+
     def line_name(self, k: int) -> str:
         """Number and ends."""
         return f"line {k} ({self.bus[self.line_from[k]]}-{self.bus[self.line_to[k]]})"
@@ -83,7 +94,7 @@ class Grid:
         A line's share of a unit injected at one bus and drawn at another is at most 1, so a flow
         is at most the sum of the positive injections, which is that of the negative ones.
         """
-        if np.any(self.shift):
+        if np.any(self.shift) or np.any(self.susceptance < 0):
             return np.inf
         least = np.bincount(self.unit_bus, self.p_min, minlength=self.buses)
         most = np.bincount(self.unit_bus, self.p_max, minlength=self.buses)
@@ -91,42 +102,72 @@ class Grid:
         return float(min(drawn, np.maximum(most - self.demand, 0.0).sum()))
 
 
-def read_grid(case: str | Mapping[str, Any]) -> Grid:
-    """The grid of a case by name, or of a table with baseMVA, bus, gen, branch, gencost."""
-    of_kind("power, case", case, (str, Mapping), "a name or a table like PYPOWER's")
-    name, table = (case, _shipped(case)) if isinstance(case, str) else ("grid", dict(case))
-    missing = [key for key in ("baseMVA", "bus", "gen", "branch", "gencost") if key not in table]
-    if missing:
-        raise InputError(f"power, {name}: lacks {', '.join(missing)}; give a table like PYPOWER's")
+def read_grid(case: Any, convention: str = "matpower") -> Grid:
+    """The grid of a case by name, file, table or pandapower net."""
+    if convention not in CONVENTIONS:
+        raise InputError(f"power: convention {convention!r}; {nearest(convention, CONVENTIONS)}")
+    name, table = read_table(case)
     base = positive(f"power, {name}, baseMVA", table["baseMVA"])
     bus, gen, branch, gencost = (_rows(name, table, key) for key in WIDTHS)
-    running = gen[:, 7] > 0
-    closed = branch[:, 10] > 0
     if len(gencost) < len(gen):
         raise InputError(f"power, {name}, gencost: has {len(gencost)} rows for {len(gen)} units")
-    if (branch[closed, 3] == 0).any():
-        k = int(np.flatnonzero(closed & (branch[:, 3] == 0))[0])
-        raise InputError(f"power, {name}: line {k} has no reactance; give one, or join its buses")
-    tap = np.where(branch[closed, 8] == 0, 1.0, branch[closed, 8])
-    rating = branch[closed, 5] / base
+    out = bus[bus[:, 1] == ISOLATED, 0]
+    bus = bus[bus[:, 1] != ISOLATED]
+    running = (gen[:, 7] > 0) & ~np.isin(gen[:, 0], out)
+    gencost = gencost[: len(gen)][running]
+    gen = gen[running]
+    branch = branch[(branch[:, 10] > 0) & ~np.isin(branch[:, :2], out).any(axis=1)]
+    resistance = branch[:, 2]
+    reactance = branch[:, 3]
+    tap = np.where(branch[:, 8] == 0, 1.0, branch[:, 8])
+    if convention == "matpower":
+        _has_reactance(name, reactance)
+        susceptance = 1.0 / (reactance * tap)
+        shift = np.deg2rad(branch[:, 9])
+    else:
+        _has_reactance(name, np.hypot(resistance, reactance))
+        susceptance = reactance / (resistance**2 + reactance**2)
+        shift = np.zeros(len(branch))
+    rating = branch[:, 5] / base
     reference = np.flatnonzero(bus[:, 1] == 3)
+    cost, pieces = _costs(name, gencost, base)
     grid = Grid(
         name,
         base,
         bus[:, 0].astype(np.intp),
         (bus[:, 2] + bus[:, 4]) / base,
-        _places(name, "gen", bus, gen[running, 0]),
-        gen[running, 9] / base,
-        gen[running, 8] / base,
-        _costs(name, gencost[: len(gen)][running], base),
-        _places(name, "branch", bus, branch[closed, 0]),
-        _places(name, "branch", bus, branch[closed, 1]),
-        1.0 / (branch[closed, 3] * tap),
-        np.deg2rad(branch[closed, 9]),
+        _places(name, "gen", bus, gen[:, 0]),
+        gen[:, 9] / base,
+        gen[:, 8] / base,
+        cost,
+        pieces,
+        _places(name, "branch", bus, branch[:, 0]),
+        _places(name, "branch", bus, branch[:, 1]),
+        susceptance,
+        shift,
         np.where(rating == 0, np.inf, rating),
+        _spread(branch),
         int(reference[0]) if reference.size else 0,
+        {"bus": bus, "gen": gen, "branch": branch},
     )
     return checked(grid)
+
+
+def _has_reactance(name: str, impedance: Array) -> None:
+    if (impedance == 0).any():
+        k = int(np.flatnonzero(impedance == 0)[0])
+        raise InputError(f"power, {name}: line {k} has no reactance; give one, or join its buses")
+
+
+def _spread(branch: Array) -> Array:
+    """Limits of the angle between the ends in radians; none where both are 0 or a full turn."""
+    found = np.tile([-np.inf, np.inf], (len(branch), 1))
+    if branch.shape[1] >= 13:
+        given = branch[:, 11:13]
+        stated = np.any(given != 0, axis=1, keepdims=True)
+        kept = stated & (np.abs(given) < 360)
+        found = np.where(kept, np.deg2rad(given), found)
+    return found
 
 
 def _rows(name: str, table: Mapping[str, Any], key: str) -> Array:
@@ -168,25 +209,35 @@ def checked(grid: Grid) -> Grid:
     return grid
 
 
-def _shipped(name: str) -> dict[str, Any]:
-    if name not in CASES:
-        raise InputError(f"power: case {shown(name)} is unknown; {nearest(name, CASES)}")
-    try:
-        module = importlib.import_module(f"pypower.{name}")
-    except ImportError:
-        raise InputError("power: cases need PYPOWER; pip install 'ccmac[power]'") from None
-    return dict(getattr(module, name)())
-
-
-def _costs(name: str, table: Array, base: float) -> Array:
-    """Coefficients for power in per unit."""
+def _costs(name: str, table: Array, base: float) -> tuple[Array, dict[int, Array]]:
+    """Coefficients, and (slope, intercept) of piecewise linear costs; power in per unit."""
     found = np.zeros((len(table), 3))
+    pieces = {}
     for k, row in enumerate(table):
-        count = int(row[3])
-        if row[0] != POLYNOMIAL or not 0 <= count <= min(3, len(row) - 4):
+        count = max(int(row[3]), 0)
+        if row[0] == 1:
+            pieces[k] = _pieces(name, k, row[4 : 4 + 2 * count], base)
+            continue
+        given = row[4 : 4 + count]
+        if row[0] != 2 or len(given) != count or row[3] < 0 or given[:-3].any():
             raise InputError(
-                f"power, {name}: unit {k} has a cost that is no polynomial of degree 2 or less; "
-                "give coefficients c2, c1, c0"
+                f"power, {name}: unit {k} has a cost that is no polynomial of degree 2 or less and "
+                "not piecewise linear; give coefficients c2, c1, c0 or points"
             )
-        found[k, 3 - count :] = row[4 : 4 + count]
-    return np.asarray(found * np.array([base * base, base, 1.0]))
+        found[k, 3 - len(given[-3:]) :] = given[-3:]
+    return np.asarray(found * np.array([base * base, base, 1.0])), pieces
+
+
+def _pieces(name: str, k: int, points: Array, base: float) -> Array:
+    """Lines through neighboring points (MW, cost), whose largest is a convex cost."""
+    points = points[: len(points) // 2 * 2].reshape(-1, 2)
+    width = np.diff(points[:, 0])
+    if len(points) < 2 or (width <= 0).any():
+        raise InputError(f"power, {name}: unit {k} needs two points of cost or more, MW ascending")
+    slope = np.diff(points[:, 1]) / width
+    if (np.diff(slope) < -1e-9 * np.abs(slope).max()).any():
+        raise InputError(
+            f"power, {name}: unit {k} has a cost whose slope falls; only convex costs are possible"
+        )
+    intercept = points[:-1, 1] - slope * points[:-1, 0]
+    return np.stack([slope * base, intercept], axis=1)

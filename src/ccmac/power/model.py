@@ -2,11 +2,12 @@
 
 Over hours t, with units g, buses b and lines l (powers in per unit):
 
-    min   sum_g,t c2 p^2 + c1 p + price z_t
-    s.t.  sum p + discharge - charge - (flows out) = demand            at every bus
-          f_l = b_l (theta_i - theta_j - shift_l),  |f_l| <= rating_l   on lines with a rating
+    min   sum_g,t c2 p^2 + c1 p + price z_t + price of shedding shed_b,t
+    s.t.  sum p + discharge - charge + shed - (flows out) = demand     at every bus
+          f_l = b_l (theta_i - theta_j - shift_l) between its limits    on lines that have some
           sum_g (p_max - p) >= z_t >= reserve demand_t                  the shared reserve
           |p_t+1 - p_t| <= ramp,   e_t+1 = e_t + eta charge - discharge / eta
+          cost_g >= slope p_g + intercept                              piecewise linear costs
 
 The entries of x are theta_i times a quarter of the sum of |b_l| at bus i: coefficients are at most
 4, so that balances in per unit are met to some 10 times the tolerance, whatever the lines.
@@ -49,14 +50,16 @@ class Storage:
 class Ask:
     """What is asked in addition to the grid; powers in per unit.
 
-    ``load`` has a factor of the demand for every hour. ``before`` are the outputs in the hour
-    before the first, from which ramps count.
+    ``load`` has a row of factors of the demand for every hour: one, or one for each bus. ``ramp``
+    is by unit, a share of its capacity. ``before`` are the outputs in the hour before the first,
+    from which ramps count. ``shed`` is the price of demand that is not served, if that may be.
     """
 
     load: Array
     reserve: float = 0.0
-    ramp: float | None = None
+    ramp: Array | None = None
     storage: tuple[Storage, ...] = ()
+    shed: float | None = None
     before: Array | None = None
 
     @property
@@ -99,8 +102,10 @@ class Model:
         self.names = names
         self.ask = ask
         self.area = of_bus(parts)
-        limit = grid.reachable
-        self.limited = [k for k in range(grid.lines) if grid.rating[k] < limit]
+        least, most = grid.flow_limits
+        bound = np.minimum(-least, most) < grid.reachable
+        self.limited = np.flatnonzero(bound & (grid.susceptance != 0)).tolist()
+        self.demand = ask.load * grid.demand  # per unit, by hours and buses
         self.x: dict[Key, tuple[int, int]] = {}  # agent and its entry
         self.size = [0] * len(parts)
         self._place()
@@ -115,6 +120,7 @@ class Model:
             self._balances(t)
             self._flows(t)
             self._reserve(t)
+            self._costs(t)
         self._ramps()
         self._storage()
         self.problem = self._problem()
@@ -126,6 +132,9 @@ class Model:
         owners = [("p", k, int(b)) for k, b in enumerate(grid.unit_bus)]
         owners += [("theta", b, b) for b in range(grid.buses)]
         owners += [("f", k, int(grid.line_from[k])) for k in self.limited]
+        owners += [("cost", k, int(grid.unit_bus[k])) for k in grid.pieces]
+        if ask.shed is not None:
+            owners += [("shed", int(b), int(b)) for b in np.flatnonzero(grid.demand > 0)]
         for k, store in enumerate(ask.storage):
             owners += [(kind, k, store.bus) for kind in ("charge", "discharge", "energy")]
         for t in range(ask.hours):
@@ -170,13 +179,15 @@ class Model:
     def _balances(self, t: int) -> None:
         grid = self.grid
         stiff = self.grid.stiffness
-        load = float(self.ask.load[t])
         terms: list[dict[Key, float]] = [{} for _ in range(grid.buses)]
-        right = load * grid.demand
+        right = self.demand[t].copy()
         for k, b in enumerate(grid.unit_bus):
             terms[b]["p", k, t] = 1.0
         for k, store in enumerate(self.ask.storage):
             terms[store.bus]["discharge", k, t], terms[store.bus]["charge", k, t] = 1.0, -1.0
+        for b in range(grid.buses):
+            if ("shed", b, t) in self.x:
+                terms[b]["shed", b, t] = 1.0
         for k in range(grid.lines):
             i = int(grid.line_from[k])
             j = int(grid.line_to[k])
@@ -214,13 +225,19 @@ class Model:
         most = float(self.grid.p_max.sum())
         self._row(("reserve", 0, t), f"reserve{self._at(t)}", terms, most, "<=", coupled=True)
 
+    def _costs(self, t: int) -> None:
+        for k, lines in self.grid.pieces.items():
+            for j, (slope, intercept) in enumerate(lines):
+                terms = [(("cost", k, t), 1.0), (("p", k, t), -float(slope))]
+                self._row((f"cost {j}", k, t), "cost", terms, float(intercept), ">=")
+
     def _ramps(self) -> None:
         ask = self.ask
         grid = self.grid
         if ask.ramp is None:
             return
         for k, top in enumerate(grid.p_max):
-            room = ask.ramp * float(top)
+            room = float(ask.ramp[k] * top)
             for t in range(ask.hours):
                 terms = [(("p", k, t), 1.0)]
                 most = 0.0
@@ -263,6 +280,10 @@ class Model:
             lower[a][entry], upper[a][entry] = low, high
             if kind == "p":
                 H[a][entry], g[a][entry] = 2 * grid.cost[which, 0], -grid.cost[which, 1]
+            elif kind == "cost":
+                g[a][entry] = -1.0
+            elif kind == "shed":
+                g[a][entry] = -float(ask.shed or 0.0) * grid.base
         for v, size in zip(g, self.size, strict=True):
             v[size:] = -RESERVE_PRICE * grid.base / n
         b = np.zeros((n, m))
@@ -285,7 +306,7 @@ class Model:
                     **blocks,
                 )
             )
-        required = ask.reserve * float(grid.demand.sum()) * ask.load
+        required = ask.reserve * self.demand.sum(axis=1)
         return Problem(
             agents,
             q=q,
@@ -301,7 +322,12 @@ class Model:
         if kind == "p":
             return float(grid.p_min[which]), float(grid.p_max[which])
         if kind == "f":
-            return -float(grid.rating[which]), float(grid.rating[which])
+            least, most = grid.flow_limits
+            return float(least[which]), float(most[which])
+        if kind == "cost":
+            return -np.inf, np.inf
+        if kind == "shed":
+            return 0.0, float(self.demand[t, which])
         if kind == "theta":
             return (0.0, 0.0) if which == grid.reference else (-np.inf, np.inf)
         store = self.ask.storage[which]

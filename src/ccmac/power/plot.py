@@ -36,7 +36,7 @@ def _grid(figure: Any, axes: Any, case: Dispatch, result: Any) -> None:
     grid = case.grid
     place = nx.kamada_kawai_layout(grid.graph())
     at = np.array([place[k] for k in range(grid.buses)])
-    t = int(np.argmax(case.model.ask.load))
+    t = int(np.argmax(case.model.demand.sum(axis=1)))
     price = case.prices(result)[t]
     flow = np.abs(case.flows(result)[t])
     full = flow >= NEAR * grid.base * grid.rating
@@ -58,6 +58,6 @@ def _hours(axes: Any, case: Dispatch, result: Any) -> None:
     order = np.argsort(-p.sum(axis=0))
     shown = [p[:, k] for k in order[:8]] + [p[:, order[8:]].sum(axis=1)]
     axes.stackplot(hours, *shown, alpha=0.85)
-    axes.plot(hours, case.grid.base * case.grid.demand.sum() * case.model.ask.load, "k--", lw=1)
+    axes.plot(hours, case.grid.base * case.model.demand.sum(axis=1), "k--", lw=1)
     axes.set(xlabel="hour", ylabel="MW", title="outputs of the units and the demand (dashed)")
     axes.spines[["top", "right"]].set_visible(False)

@@ -41,9 +41,10 @@ def rolling(case: Dispatch, steps: int, tol: float = 1e-8, *, load: Any = None) 
     without them the hours of the first window come again and again.
     """
     hours = case.model.ask.hours
-    ahead = np.resize(case.model.ask.load, hours + steps)
+    given = case.model.ask.load
+    ahead = np.resize(given, (hours + steps, given.shape[1]))
     if load is not None:
-        ahead = real_vector("power, rolling, load", load)
+        ahead = real_vector("power, rolling, load", load)[:, None]
         if len(ahead) < hours + steps - 1:
             raise InputError(
                 f"power, rolling, load: has {len(ahead)} entries; {steps} windows of {hours} hours "
