@@ -99,19 +99,6 @@ def test_the_lift_costs_what_the_certified_realization_charges(name: str) -> Non
     assert lift.rounds_per_iteration == made.iteration["rounds"]
 
 
-def test_coupled_rows_that_local_equations_fix_take_the_lower_degree() -> None:
-    """S_HC = 0: B = 0 and every row of A within those of C; the interval is [h, 37 h]."""
-    f = Quadratic(np.eye(3), np.ones(3))
-    row = [[1.0, 2.0]]
-    agents = [Agent(f, A=row, B=[[0.0]], b=[1.0], C=row, c=[1.0]) for _ in range(4)]
-    problem = Problem(agents)
-    network = Network.ring(4)
-    lift = complexity(problem, network).lift
-    assert lift is not None
-    made = api.plan(problem, network, CrossApapc(realization="certified"))
-    assert lift.rounds_per_iteration == made.iteration["rounds"]
-
-
 def test_orders_by_hand() -> None:
     """Two agents, x + z - ... with A = 2, B = (1, 3), C = D absent, kappa_f = 4."""
     f = Quadratic(np.diag([4.0, 1.0]), np.zeros(2))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,32 @@ from ccmac.errors import InputError
 from ccmac.methods.base import Method
 from ccmac.methods.registry import REGISTRY
 from ccmac.paper.data import RECORDS
+from ccmac.paper.instances.base import HardInstance
+from ccmac.paper.instances.reflected_chain import communication_path
 from ccmac.problem import Problem
 from ccmac.texts import is_file, shown
 
 DATASETS: dict[str, Callable[[], tuple[Any, Any]]] = {}
-PROBLEMS: dict[str, Callable[[int, int], Problem]] = {}
+
+
+def reflected_chain(t: float, agents: int, seed: int = 0) -> HardInstance:
+    """Hard for rounds down to RelErr 1e-6: chi = sqrt(1 + t^2) + t, kappa_f = 100; any seed."""
+    if agents % 3:
+        raise InputError(f"reflected-chain-{t:g}: {agents} agents; take three groups of equal size")
+    return communication_path(agents // 3, t, 100.0, eps=1e-3)
+
+
+HARD = {f"reflected-chain-{t}": partial(reflected_chain, t) for t in (1, 2, 4, 8)}
+"""Bundled problems with a lower bound on rounds, which ``verify`` holds runs against."""
+
+
+def _problem(build: Callable[[int, int], HardInstance], agents: int, seed: int) -> Problem:
+    return build(agents, seed).problem
+
+
+PROBLEMS: dict[str, Callable[[int, int], Problem]] = {
+    name: partial(_problem, build) for name, build in HARD.items()
+}
 
 
 def load_plugins(files: Sequence[str]) -> None:

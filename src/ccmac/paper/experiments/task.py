@@ -33,12 +33,12 @@ from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import build_family
 from ccmac.paper.data import load, read_svmlight
-from ccmac.paper.experiments.plugins import DATASETS, PROBLEMS
+from ccmac.paper.experiments.plugins import DATASETS, HARD, PROBLEMS
 from ccmac.paper.experiments.records import thinned, write_record
 from ccmac.paper.experiments.runs import SuiteRun
 from ccmac.problem import Problem
 from ccmac.realizations.objective import modelled_rounds
-from ccmac.results import Result
+from ccmac.results import Result, Solution
 from ccmac.runtime import InProcess
 from ccmac.version import __version__, source_digest
 
@@ -76,7 +76,10 @@ def _solve(runs: Sequence[SuiteRun]) -> list[tuple[dict[str, Any], str]]:
     target: Any = None
     if run.data in PROBLEMS:
         facts = {"name": run.data, "rows": 0, "features": sum(built.d.values()) + built.q}
-        if run.stop == "reference":
+        if run.data in HARD:
+            hard = HARD[run.data](run.agents)
+            target = Solution(hard.x, hard.z)
+        elif run.stop == "reference":
             target = solution(built, network, left)
     else:
         X, y, facts = dataset(run.data)

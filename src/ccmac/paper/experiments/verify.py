@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ccmac.paper.experiments import analysis
+from ccmac.paper.experiments.plugins import HARD
 from ccmac.paper.experiments.records import Record, read_records, read_suite
+from ccmac.paper.optimality import lower_bound
 
 TRUE_ERROR_SLACK = 1 + 1e-12
 
@@ -39,6 +41,7 @@ def findings(folder: Path) -> list[Finding]:
         need = len(suite.runs) if wanted == "all" else int(wanted)
         out.append(Finding(f"{reached} runs reached the target, {need} expected", reached >= need))
     out += _slopes(records, suite.expect)
+    out += _lower_bounds(records)
     sweep = analysis.accuracy_fit(records)
     if sweep is not None:
         out.append(Finding(f"gradients grow as (1/eps)^p, p = {_described(sweep)}", True))
@@ -87,3 +90,16 @@ def _slopes(records: list[Record], expect: Mapping[str, Any]) -> list[Finding]:
     if both is not None:
         out.append(Finding(f"two factors: chi {both.text(0)}, sqrt(kappa_W) {both.text(1)}", True))
     return out
+
+
+def _lower_bounds(records: list[Record]) -> list[Finding]:
+    """Rounds of the runs on hard problems over the rounds that no method can do without."""
+    factors = []
+    for record in records:
+        if record.run.data in HARD and record.reached:
+            hard = HARD[record.run.data](record.run.agents)
+            factors.append(record.rounds / max(lower_bound(hard, "rounds", record.run.tol), 1))
+    if not factors:
+        return []
+    text = f"rounds are {min(factors):.3g} to {max(factors):.3g} times their lower bounds"
+    return [Finding(text, min(factors) >= 1)]

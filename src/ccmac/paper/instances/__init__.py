@@ -12,6 +12,7 @@ from ccmac.paper.instances.reflected_chain import (
     complete_six,
     matching_path,
     six_block,
+    uniform_rounds,
     virtual_path,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "solve_kkt",
     "two_agent",
     "two_rows",
+    "uniform_rounds",
     "virtual_path",
 ]

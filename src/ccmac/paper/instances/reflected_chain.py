@@ -17,6 +17,7 @@ eq:cvxlf-tail); the bounds below use the exact tail.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +31,7 @@ from ccmac.paper.instances.chain import Chain, ReflectedChain
 from ccmac.problem import Agent, Problem
 
 
-def communication_path(M: int, t: float, kappa: float) -> HardInstance:
+def communication_path(M: int, t: float, kappa: float, *, eps: float = 1.0) -> HardInstance:
     """3M agents on a path, x_i = t R_1 u or t R_2 u in the outer groups.
 
     Equation eq:cvxlf-hardobj.
@@ -39,9 +40,28 @@ def communication_path(M: int, t: float, kappa: float) -> HardInstance:
     h = sqrt(1+t^2), R^2 = M (3 + t^2 E_c) <= M (3 + 4/kappa). Order M t sqrt(kappa) rounds at
     distance R/2. For M = 1, c_F is smaller by the factor
     (1 - (1 - cos(pi/N_c))/3)^{1/2}: one agent per group cannot cancel within its group.
+
+    A smaller ``eps`` lengthens the chain, so that its tail bounds the rounds for a distance
+    eps ||w*||, too (:func:`uniform_rounds`); the radius stays.
     """
     _check(M, t, kappa)
-    return _linked(f"communication_path({M}, t={t:g})", M, t, kappa, Network.path(3 * M), M + 1)
+    network = Network.path(3 * M)
+    return _linked(f"communication_path({M}, t={t:g})", M, t, kappa, network, M + 1, eps)
+
+
+def uniform_rounds(M: int, t: float, kappa: float, eps: float) -> tuple[int, float]:
+    """(rounds for ||w - w*|| <= eps ||w*||, R^2 / (3M)) of the lengthened communication_path.
+
+    From the closed form of the chain; nothing of its length but u* is built. That the rounds are of
+    order chi sqrt(kappa_W) sqrt(kappa) log(1/eps) while the radius is that of t = 1 is seen on a
+    grid of parameters (docs/hard-families.md): evidence, not a proof.
+    """
+    _check(M, t, kappa)
+    chain = _chain(3.0 / (kappa * t * t), eps)
+    squared = M * (3.0 + t * t * chain.energy)
+    least = eps * eps * squared / (3 * M)
+    place = bisect_left(range(chain.length), True, key=lambda s: chain.tail(s) <= least)
+    return Exposure(M + 1).needed(place), squared / (3 * M)
 
 
 def complete_six(t: float, kappa: float) -> HardInstance:
@@ -105,12 +125,12 @@ def six_block(kappa: float) -> HardInstance:
 
 
 def _linked(
-    name: str, M: int, t: float, kappa: float, network: Network, distance: int
+    name: str, M: int, t: float, kappa: float, network: Network, distance: int, eps: float = 1.0
 ) -> HardInstance:
     L = 1.0
     mu = 1.0 / kappa
     n = 3 * M
-    chain = _chain(3.0 / (kappa * t * t))
+    chain = _chain(3.0 / (kappa * t * t), eps)
     R1, R2 = chains.matchings(chain.length, grounded=False)
     R = {1: R1, 3: R2}
     groups = chains.group_of(n, M)
@@ -144,9 +164,12 @@ def _linked(
     )
 
 
-def _chain(delta: float) -> ReflectedChain:
-    """N_c = 2 ceil(10/alpha), so that 20 <= alpha N_c < 20.5 for alpha <= 1/4."""
-    return ReflectedChain(delta, 2 * math.ceil(10.0 / Chain(delta, 2).alpha))
+def _chain(delta: float, eps: float = 1.0) -> ReflectedChain:
+    """N_c = 2 ceil(10/alpha): 20 <= alpha N_c < 20.5 for alpha <= 1/4. Longer for small eps."""
+    if not 0 < eps <= 1:
+        raise InputError(f"reflected chain: eps = {eps}; a relative distance lies between 0 and 1")
+    half = max(10.0, math.log(1.0 / eps))
+    return ReflectedChain(delta, 2 * math.ceil(half / Chain(delta, 2).alpha))
 
 
 def _check(M: int, t: float, kappa: float) -> None:

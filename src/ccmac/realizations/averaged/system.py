@@ -41,7 +41,7 @@ class AveragedSystem(AffineSystem):
         self.local = local
         self.shared = shared
         self.runtime = space.runtime
-        self.consensus = self.runtime.n > 1
+        self.consensus = self.runtime.n > 1 and space.q > 0
         self.empty = coupling.empty and local.empty and shared.empty and not self.consensus
         self.normalizer: Normalizer | None = None
         self.interval = Interval(1.0, 1.0)
