@@ -13,7 +13,8 @@ from ccmac.errors import InputError
 from ccmac.inputs import of_kind, whole
 from ccmac.ledger import Costs
 from ccmac.methods.base import Method, Request, State
-from ccmac.methods.registry import parse
+from ccmac.methods.options import options_of
+from ccmac.methods.registry import REGISTRY, parse
 from ccmac.methods.run import Run
 from ccmac.methods.start import Limits, starting_point
 from ccmac.network import Network, as_network
@@ -40,15 +41,6 @@ KNOWN = (
     "progress",
     "seed",
 )
-MOVED = {
-    "realization": 'ccmac.methods.CrossApapc(realization="certified")',
-    "certificates": "ccmac.methods.CrossApapc(certificates=...)",
-    "access": 'ccmac.methods.CrossApapc(access="matvec")',
-    "schedule": 'ccmac.methods.CrossContinuation(schedule="certified", radius=R)',
-    "tune": 'ccmac.methods.Dpmm(tune="grid")',
-    "reduction": 'ccmac.methods.Dpmm(reduction="R2")',
-    "pinned": "ccmac.methods.CrossApapc(inner=3)",
-}
 
 
 def solve(
@@ -269,17 +261,17 @@ def make_runtime(
 
 
 def _refuse_moved(function: str, given: Mapping[str, Any]) -> NoReturn:
-    """A keyword that moved is refused with the line that replaces it."""
+    """An option of a method or of the runtime is refused with the line that replaces it."""
     name = next(iter(given))
     if name == "fused":
         raise InputError(
             f"{function}: fused belongs to the runtime now; "
             "write runtime=ccmac.InProcess(network, fused=False)"
         )
-    if name in MOVED:
-        raise InputError(
-            f"{function}: {name} is an option of the method now; write method={MOVED[name]}"
-        )
+    for cls in REGISTRY.values():
+        if name in options_of(cls):
+            example = f"ccmac.methods.{cls.__name__}({name}={shown(given[name])})"
+            raise InputError(f"{function}: {name} is an option of a method; write method={example}")
     raise InputError(f"{function}: keyword {name!r} is unknown; {nearest(name, KNOWN)}")
 
 

@@ -53,6 +53,10 @@ class MethodRefused(InputError):
     """A method lacks something it needs; the message names a method that would work."""
 
 
+class UnknownName(InputError, KeyError):
+    """A name that is not there, of a unit, a phase or a column."""
+
+
 class GradientError(CcmacError, FloatingPointError):
     """An objective returned a value that is not finite; names the agent and the iteration."""
 

@@ -7,12 +7,14 @@ operator also declares a static :class:`Cost`; that it equals the measured charg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from ccmac.errors import InputError
-from ccmac.texts import shown
+from ccmac import show
+from ccmac.errors import InputError, UnknownName
+from ccmac.texts import nearest, shown
 
 UNITS: dict[str, str] = {
     "gradients": "parallel local gradients (or subgradients)",
@@ -37,6 +39,10 @@ PHASES = ("setup", "solve", "monitor")
 PRICED = ("gradients", "argmins", "A", "B", "C", "D", "rounds", "bytes")  # by :class:`Costs`
 
 
+def _unknown(kind: str, name: object, known: Iterable[str]) -> UnknownName:
+    return UnknownName(f"ledger: {kind} {shown(name)} is unknown; {nearest(name, known)}")
+
+
 def _joined(unit: str, one: int, other: int) -> int:
     return max(one, other) if unit in GREATEST else one + other
 
@@ -52,12 +58,12 @@ class Cost(Mapping[str, int]):
     def __init__(self, units: Mapping[str, int] | None = None, /, **more: int) -> None:
         merged = {**(units or {}), **more}
         if unknown := merged.keys() - UNITS.keys():
-            raise KeyError(f"unknown ledger unit {sorted(unknown)[0]!r}")
+            raise _unknown("unit", sorted(unknown)[0], UNITS)
         self._units = {u: int(k) for u, k in merged.items() if k}
 
     def __getitem__(self, unit: str) -> int:
         if unit not in UNITS:
-            raise KeyError(unit)
+            raise _unknown("unit", unit, UNITS)
         return self._units.get(unit, 0)
 
     def __iter__(self) -> Iterator[str]:
@@ -121,7 +127,7 @@ class Ledger:
     def phase(self, name: str) -> Iterator[None]:
         """Charge to ``name`` inside the block."""
         if name not in PHASES:
-            raise KeyError(name)
+            raise _unknown("phase", name, PHASES)
         before = self._phase
         self._phase = name
         try:
@@ -140,14 +146,18 @@ class Ledger:
 
     def __getitem__(self, unit: str) -> int:
         """Count of ``unit`` in the solve phase."""
-        return self._counts["solve"][unit]
+        return self.of("solve")[unit]
 
     def of(self, phase: str) -> Cost:
         """Everything charged in one phase."""
+        if phase not in PHASES:
+            raise _unknown("phase", phase, PHASES)
         return Cost(self._counts[phase])
 
     def total(self, unit: str) -> int:
         """Count of ``unit`` over all phases."""
+        if unit not in UNITS:
+            raise _unknown("unit", unit, UNITS)
         counts = [self._counts[p][unit] for p in PHASES]
         return max(counts) if unit in GREATEST else sum(counts)
 
@@ -177,6 +187,13 @@ class Ledger:
         return "\n".join(rows)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return show.ledger_html(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw each unit's parts by phase; returns the axes."""
+        return show.draw_ledger(self, ax)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ccmac import show
 from ccmac.ledger import Cost
 from ccmac.runtime.base import Runtime
 
@@ -72,7 +73,7 @@ class Alternative:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """Method, realization and settings, with the prediction they were chosen by.
 
@@ -120,6 +121,23 @@ class Plan:
             "alternatives": [a.as_dict() for a in self.alternatives],
             "reveals": {"parts_of": self.reveals, "seen": self.seen},
         }
+
+    def __repr__(self) -> str:
+        return f"Plan({self.method}, {self.realization}, {self.averaging})"
+
+    def _repr_html_(self) -> str:
+        lines = str(self).split("\n\n")[0].splitlines()
+        units = ("averagings", "rounds", "bytes")
+        rows = [
+            (a.method, a.regime, *(f"{a.predicted[unit]:,}" for unit in units))
+            for a in self.alternatives
+        ]
+        tables = [show.table(("alternative", "regime", *units), rows)] if rows else []
+        return show.card(repr(self), lines, *tables)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the predicted rounds of the alternatives; returns the axes."""
+        return show.draw_plan(self, ax)
 
     def __str__(self) -> str:
         lines = [

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ccmac import show
 from ccmac.inputs import Array
-from ccmac.ledger import PHASES, Ledger
+from ccmac.ledger import Ledger
 from ccmac.plans import Plan
 from ccmac.trace import Trace
 
@@ -43,7 +43,7 @@ class Solution:
     multipliers: Any = None
 
 
-@dataclass
+@dataclass(repr=False)
 class Result(Solution):
     """The outcome of :func:`ccmac.solve`.
 
@@ -165,39 +165,26 @@ class Result(Solution):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(unit)}</th>"
-            + "".join(f"<td>{self.ledger.of(p)[unit]:,}</td>" for p in PHASES)
-            + "</tr>"
-            for unit in self.ledger.as_dict()["solve"]
-        )
-        head = "".join(f"<th>{p}</th>" for p in PHASES)
-        method = html.escape(self.plan.method if self.plan is not None else "")
-        proof = self.infeasibility
-        proved = "" if proof is None else f"<br>proved: {html.escape(proof.excluded)}"
-        return (
-            f"<div><b>{method}: {html.escape(self.status)}</b> after {self.iterations} iterations"
-            f"<br>objective {self.objective:.8g}, certified error bound {self.error_bound:.3g}"
-            f"<br>{html.escape(self.message)}{proved}"
-            f"<table><tr><th></th>{head}</tr>{rows}</table></div>"
-        )
+        lines = str(self).split("\n\n")[0].splitlines()
+        return show.card(lines[0], lines[1:], show.ledger_html(self.ledger))
+
+    def __repr__(self) -> str:
+        method = "" if self.plan is None else f"{self.plan.method}, "
+        return f"Result({method}{self.status}, {self.iterations} iterations)"
 
     def plot(self, against: str = "rounds", ax: Any = None) -> Any:
-        """Error against a resource of the trace (needs matplotlib); returns the axes."""
-        import matplotlib.pyplot as plt
+        """Draw the bill, residuals, multipliers and the history of the error.
 
-        axes = ax if ax is not None else plt.subplots(figsize=(6, 4))[1]
-        x = self.trace[against]
-        labels = {"relative_error": "relative squared error", "error_bound": "certified bound"}
-        for column, label in labels.items():
-            y = self.trace[column]
-            known = np.isfinite(y) & (y > 0)
-            if known.any():
-                line = "-o" if known.sum() < 40 else "-"
-                axes.semilogy(x[known], y[known], line, ms=3, label=label)
-        axes.set_xlabel(f"{against} (solve phase)")
-        axes.set_ylabel("error")
-        axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend()
-        return axes
+        Parameters
+        ----------
+        against : str
+            The column of the trace that the history is drawn against.
+        ax : matplotlib.axes.Axes, optional
+            Draw the history alone, into these axes.
+
+        Returns
+        -------
+        numpy.ndarray of matplotlib.axes.Axes
+            One for each panel; ``ax`` where it was given.
+        """
+        return show.draw_result(self, against) if ax is None else self.trace.plot(against, ax)

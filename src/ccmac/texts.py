@@ -64,10 +64,16 @@ def nearest(name: Any, known: Iterable[str]) -> str:
     """``did you mean 'ring'?`` for a misspelled name, else the known ones."""
     names = list(known)
     given = name if isinstance(name, str) else shown(name)
-    close = difflib.get_close_matches(given[:SHOWN], names, n=1, cutoff=0.6)
+    lower = {name.lower(): name for name in reversed(names)}
+    close = difflib.get_close_matches(given[:SHOWN].lower(), lower, n=1, cutoff=0.6)
     if close:
-        return f"did you mean {shown(close[0])}?"
+        return f"did you mean {shown(lower[close[0]])}?"
     return f"take one of {cut(', '.join(names), 5 * SHOWN)}"
+
+
+def misnamed(module: str, name: str, known: Iterable[str]) -> AttributeError:
+    """What a module raises where it has no such name."""
+    return AttributeError(f"module {module!r} has no {name!r}; {nearest(name, known)}")
 
 
 def steers(text: str) -> bool:

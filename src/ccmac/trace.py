@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ccmac import show
+from ccmac.errors import UnknownName
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
+from ccmac.texts import nearest, shown
 
 COLUMNS = (
     "iteration",
@@ -91,6 +94,9 @@ class Trace:
 
     def __getitem__(self, column: str) -> Array:
         """One column as an array."""
+        if column not in COLUMNS:
+            hint = nearest(column, COLUMNS)
+            raise UnknownName(f"trace: column {shown(column)} is unknown; {hint}")
         k = COLUMNS.index(column)
         return np.array([row[k] for row in self._rows], dtype=np.float64)
 
@@ -112,6 +118,19 @@ class Trace:
         import pandas as pd
 
         return pd.DataFrame(self.as_dict())
+
+    def plot(self, against: str = "rounds", ax: Any = None) -> Any:
+        """Draw the errors against a column; returns the axes."""
+        return show.draw_trace(self, against, ax)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} rows)"
+
+    def _repr_html_(self) -> str:
+        known = [name for name in COLUMNS if np.isfinite(self[name]).any()]
+        rows = self._table[-5:, [COLUMNS.index(name) for name in known]]
+        last = show.table(known, [[f"{v:.4g}" for v in row] for row in rows])
+        return show.card(f"{self!r}, the last ones", [], last)
 
     # -- for a checkpoint --------------------------------------------------------------------------
     def memory(self) -> tuple[dict[str, int], Array]:

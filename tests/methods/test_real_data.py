@@ -179,18 +179,18 @@ def test_solves_that_come_again(name: str, method: CrossCg) -> None:
 
 
 def test_the_pages_print_these_counts() -> None:
-    """README and docs/methods.md say what the tests above have counted."""
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    """docs/costs.md and docs/methods.md say what the tests above have counted."""
+    costs = " ".join((ROOT / "docs" / "costs.md").read_text(encoding="utf-8").split())
     for name, n, alpha, (gradients, *counts), _ in TABLE:
         label = name if n == 8 else f"{name}, {n} agents"
         label += f" at chi = {alpha[1]:g}" if alpha else ""
         told = f"{' + '.join(map(str, counts))} = {sum(counts)}"
-        assert f"| {label} | {gradients} | {told} |" in readme
+        assert f"| {label} | {gradients} | {told} |" in costs
     listed = [str(sum(counts)) for *_, counts in TABLE[:4]]
-    assert f"{', '.join(listed[:3])} and {listed[3]} rounds in all three phases" in readme
+    assert f"{', '.join(listed[:3])} and {listed[3]} rounds in all three phases" in costs
     assert len({exact for name, *_, exact in TABLE if name == "a9a"}) == 1
     proved = [sum(auto) for auto, _ in PROVED.values()]
-    assert f"it takes {', '.join(map(str, proved[:3]))} and {proved[3]} rounds" in readme
+    assert f"it takes {', '.join(map(str, proved[:3]))} and {proved[3]} rounds" in costs
     page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
     for method, counts in (
         ("cross-apapc", [exact[1:3] for *_, exact, _ in TABLE[:4]]),

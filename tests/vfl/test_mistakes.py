@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from ccmac.errors import InputError
+from ccmac.errors import AssumptionWarning, InputError
 from ccmac.vfl import VerticalLogisticRegression, VerticalRidge, party, problem
 
 RNG = np.random.default_rng(0)
@@ -290,3 +290,23 @@ def test_one_clear_line(name: str) -> None:
     assert expected in line
     assert "\n" not in line
     assert len(line) < 240
+
+
+def test_one_table_without_parties_is_one_party_and_says_so() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    with pytest.warns(AssumptionWarning, match="there is one party"):
+        VerticalRidge().fit(X, X[:, 0])
+
+
+def test_frames_of_another_library() -> None:
+    polars = pytest.importorskip("polars")
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    y = X @ np.arange(4.0)
+    parties = {"left": ["a", "b"], "right": ["c", "d"]}
+    frame = polars.DataFrame(dict(zip("abcd", X.T, strict=True)))
+    model = VerticalRidge(parties=parties).fit(frame, y)
+    plain = VerticalRidge(parties=parties).fit(pd.DataFrame(X, columns=list("abcd")), y)
+    assert np.array_equal(model.coef_, plain.coef_)
+    tables = {"left": frame[["a", "b"]], "right": frame[["c", "d"]]}
+    assert np.allclose(VerticalRidge().fit(tables, y).coef_, plain.coef_, atol=1e-9)
+    assert np.array_equal(model.predict(frame), plain.predict(pd.DataFrame(X, columns=[*"abcd"])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import textwrap
 from dataclasses import asdict, dataclass, field, fields
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac import show
 from ccmac.angles.principal import Angles, PairGeometry
 from ccmac.angles.structural import Structural
 from ccmac.inputs import Array
@@ -94,7 +96,15 @@ class Geometry:
             lines += ["", *textwrap.wrap(sentence, WIDTH)]
         return "\n".join(lines)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"Geometry(chi={_number(self.cross_factor)})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the angle between the channels and each agent's part; returns the axes."""
+        return show.draw_geometry(self, ax)
 
 
 def pair_fields(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,6 @@ from ccmac.cli.solve import EXIT_CODES
 from ccmac.errors import InputError
 from ccmac.ledger import PHASES
 from ccmac.power import CASES, Dispatch, dc_opf
-from ccmac.power.plot import picture
 from ccmac.storage.files import atomic_write, try_file
 
 SHOWN = 8
@@ -72,9 +72,10 @@ def show(
         print_json(facts)
     else:
         _print(grid, result, facts)
-    drawn = None if out is None or result.multipliers is None else picture(grid, result)
-    if out is not None and drawn is not None:
-        atomic_write(out, drawn)
+    if out is not None and result.multipliers is not None:
+        stream = io.BytesIO()
+        np.ravel(grid.plot(result))[0].figure.savefig(stream, format="png", dpi=110)
+        atomic_write(out, stream.getvalue())
     raise typer.Exit(EXIT_CODES.get(result.status, 1))
 
 

@@ -19,6 +19,7 @@ from ccmac.methods.newton.method import CrossNewton
 from ccmac.methods.paper import CLASSES, imported
 from ccmac.methods.realized import RealizedIteration
 from ccmac.methods.sliding.method import CrossSliding
+from ccmac.texts import misnamed
 
 __all__ = [
     "Auto",
@@ -44,7 +45,7 @@ def __getattr__(name: str) -> Any:
     """The comparators of the paper, imported when they are first named."""
     if name in CLASSES:
         return imported(CLASSES[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise misnamed(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -19,6 +19,7 @@ from ccmac.methods.options import built, described, options_of
 from ccmac.methods.paper import METHODS, imported
 from ccmac.methods.realized import RealizedMethod
 from ccmac.methods.sliding.method import CrossSliding
+from ccmac.show import Listing
 from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
 
@@ -115,9 +116,23 @@ def _fitting(work: Workspace) -> str:
     return Auto.name
 
 
-def available_methods() -> dict[str, dict[str, object]]:
-    """Names with one-line descriptions, what they need of the objectives, and their options."""
-    return {
-        name: {"summary": cls.summary, "needs": sorted(cls.needs), "options": described(cls)}
-        for name, cls in REGISTRY.items()
-    }
+def available_methods() -> Listing:
+    """The methods by name: what each does, what it needs of the objectives, its options.
+
+    Returns
+    -------
+    dict
+        ``{"summary", "needs", "options"}`` by name. Printed, it is a table.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> ccmac.available_methods()["cross-cg"]["needs"]
+    ['factorizable', 'quadratic', 'strongly convex']
+    """
+    return Listing(
+        {
+            name: {"summary": cls.summary, "needs": sorted(cls.needs), "options": described(cls)}
+            for name, cls in REGISTRY.items()
+        }
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from ccmac.objectives.base import Curvature, FusedGradient, Objective
 from ccmac.objectives.basic import L1, Box, ElasticNet, MaxAffine, SquaredDistance
@@ -17,6 +18,7 @@ from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sets import Halfspace, Simplex
 from ccmac.objectives.sum import Sum
+from ccmac.texts import misnamed
 
 KINDS: Mapping[str, type[Objective]] = MappingProxyType(
     {
@@ -76,3 +78,7 @@ __all__ = [
     "SquaredDistance",
     "Sum",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise misnamed(__name__, name, __all__)

@@ -68,6 +68,11 @@ class Objective(ABC):
 
     capabilities: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        sizes = {"x": self.x_size, "z": self.z_size, "(x, z)": self.dim}
+        known = ", ".join(f"{name} of {size}" for name, size in sizes.items() if size is not None)
+        return f"{type(self).__name__}({known})"
+
     @property
     def dim(self) -> int | None:
         """Size of (x, z) together if the data fix it, else None."""

@@ -33,7 +33,7 @@ class Custom(Objective):
         self,
         value: Callable[[Array, Array], float],
         gradient: Callable[[Array, Array], Blocks] | None,
-        smoothness: float,
+        smoothness: float | None = None,
         strong_convexity: float = 0.0,
         *,
         prox: Callable[[Array, Array, float, float], Blocks] | None = None,
@@ -43,6 +43,11 @@ class Custom(Objective):
     ) -> None:
         if not callable(value):
             raise InputError("Custom, value: is not a function; give value(x, z) -> float")
+        if smoothness is None:
+            raise InputError(
+                "Custom, smoothness: is missing; give the Lipschitz constant of the gradient, or "
+                "math.inf where f is not smooth"
+            )
         if gradient is None and prox is None:
             raise InputError("Custom, gradient: is missing; give gradient(x, z) or prox")
         for name, given in (("gradient", gradient), ("prox", prox), ("hessian", hessian)):

@@ -41,7 +41,9 @@ class Quadratic(Function):
     entrywise_steps = True
     arguments = ("H", "g")
 
-    def __init__(self, H: Any, g: Any) -> None:
+    def __init__(self, H: Any, g: Any = None) -> None:
+        if g is None:
+            g = np.zeros((H if is_sparse(H) else as_array("Quadratic, H", H)).shape[:1])
         self.g = real_vector("Quadratic, g", g)
         self.H = _symmetric(H, len(self.g))
         self.coordinatewise = _is_diagonal(self.H)

@@ -39,6 +39,12 @@ class Dispatch:
         """Agents are buses or areas."""
         return self.model.problem
 
+    def plot(self, result: Any, ax: Any = None) -> Any:
+        """Draw the grid with its prices and full lines, and the hours; returns the axes."""
+        from ccmac.power.plot import draw
+
+        return draw(self, result, ax)
+
     def cost(self, result: Any) -> float:
         """What generation and demand not served cost over all hours, without reserve."""
         self._dispatched(result)

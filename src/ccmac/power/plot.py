@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 
-from ccmac.power.case import Dispatch
+from ccmac.show import blank
+
+if TYPE_CHECKING:
+    from ccmac.power.case import Dispatch
 
 NEAR = 0.999  # share of its rating from which a line counts as full
 
 
-def picture(case: Dispatch, result: Any) -> bytes | None:
-    """A PNG; None without matplotlib."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        return None
-    hours = case.model.ask.hours
-    figure = Figure(figsize=(11, 4.6) if hours > 1 else (7.5, 5.5), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, 2 if hours > 1 else 1, squeeze=False)[0]
-    _grid(figure, axes[0], case, result)
-    if hours > 1:
+def draw(case: Dispatch, result: Any, ax: Any = None) -> Any:
+    """Axes with the grid at its hour of largest demand, and with the hours if there are some."""
+    hours = ax is None and case.model.ask.hours > 1
+    axes = blank(ax, (11.0, 4.6) if hours else (7.5, 5.5), 2 if hours else 1)
+    first = np.ravel(axes)[0]
+    _grid(first.figure, first, case, result)
+    if hours:
         _hours(axes[1], case, result)
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", metadata={"Software": None})
-    return stream.getvalue()
+    return axes
 
 
 def _grid(figure: Any, axes: Any, case: Dispatch, result: Any) -> None:
@@ -60,4 +54,3 @@ def _hours(axes: Any, case: Dispatch, result: Any) -> None:
     axes.stackplot(hours, *shown, alpha=0.85)
     axes.plot(hours, case.grid.base * case.model.demand.sum(axis=1), "k--", lw=1)
     axes.set(xlabel="hour", ylabel="MW", title="outputs of the units and the demand (dashed)")
-    axes.spines[["top", "right"]].set_visible(False)

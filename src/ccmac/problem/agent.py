@@ -18,7 +18,7 @@ RIGHT_HAND_SIDES = {"b": ("A", "B"), "c": ("C",), "e": ("D",)}
 LIMITS = ("lower", "upper", "C_sense", "D_sense")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Agent:
     """One agent's private data; every block may be absent, dense, sparse or an operator.
 
@@ -45,6 +45,11 @@ class Agent:
     def limited(self) -> bool:
         """Whether something is bounded or an inequality (of a cleaned agent)."""
         return any(getattr(self, name) is not None for name in LIMITS)
+
+    def __repr__(self) -> str:
+        blocks = ", ".join(k for k in (*MATRICES, *"bce") if getattr(self, k) is not None)
+        name = "" if self.name is None else f"{self.name!r}, "
+        return f"Agent({name}{type(self.objective).__name__}, blocks: {blocks or 'none'})"
 
     def save(self, directory: str | Path, *, replace: bool = False) -> None:
         """Write this agent alone into a directory of its own; no pickle."""

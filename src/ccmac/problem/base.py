@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ccmac import show
 from ccmac.errors import InputError
 from ccmac.inputs import Array, folder, is_whole, several, whole
 from ccmac.problem.agent import MATRICES, Agent, checked_agent, clean_agent, has, who
@@ -175,6 +176,13 @@ class Problem:
         from ccmac.storage import load_problem
 
         return load_problem(folder("load", directory), agents)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw who has which block; returns the axes."""
+        return show.draw_problem(self, ax)
+
+    def _repr_html_(self) -> str:
+        return show.problem_html(self)
 
     def __repr__(self) -> str:
         held = "" if self.complete else f", holding {len(self.agents)}"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.api import solve
-from ccmac.errors import InputError
+from ccmac.errors import AssumptionWarning, InputError
 from ccmac.inputs import FLAG, Array, as_array, of_kind, positive
 from ccmac.results import Result
 from ccmac.texts import nearest, shown
@@ -64,6 +64,13 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         if single:
             X = one_table(X, key)
             key = None
+            if self.parties is None:
+                warnings.warn(
+                    "vfl: X is one table and parties is None, so there is one party and nothing "
+                    "is split; give the parties' tables, or parties=",
+                    AssumptionWarning,
+                    stacklevel=4,
+                )
         if not hasattr(y, "iloc"):
             try:
                 y = column_or_1d(as_array("vfl: y", y), warn=True)

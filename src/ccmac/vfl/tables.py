@@ -91,6 +91,19 @@ def _is_list_of_tables(X: Any) -> bool:
     )
 
 
+def as_pandas(value: Any) -> Any:
+    """A data frame of any library that narwhals knows as one of pandas; the rest as it is."""
+    if is_frame(value) or not hasattr(value, "columns"):
+        return value
+    import narwhals as nw
+    import pandas as pd
+
+    frame = nw.from_native(value, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return value
+    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+
+
 def is_frame(value: Any) -> bool:
     """Whether ``value`` is a pandas DataFrame (or acts as one)."""
     return hasattr(value, "columns") and hasattr(value, "iloc")
@@ -106,6 +119,7 @@ def one_table(value: Any, key: str | None = None) -> Any:
 
 
 def _plain(where: str, value: Any, key: str | None) -> Any:
+    value = as_pandas(value)
     if is_frame(value):
         if key is None:
             return value

@@ -13,6 +13,7 @@ import numpy as np
 
 from ccmac.ledger import PHASES, UNITS
 from ccmac.results import Result
+from ccmac.show import TONES
 from ccmac.version import __version__
 
 STYLE = """
@@ -81,7 +82,6 @@ def _table(caption: str, result: Result) -> str:
 UNEVEN = "uneven shares, chi = 5"
 EVEN = "equal shares, chi = 1"
 COLORS = {UNEVEN: "#b5482a", EVEN: "#2a6f97"}
-TONES = {"setup": "#8d99ae", "solve": "#2a6f97", "monitor": "#d9a441"}
 
 
 def picture(uneven: Result, even: Result) -> bytes | None:
