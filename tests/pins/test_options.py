@@ -96,8 +96,7 @@ def uncharged(method: str | Method, match: str, made: Posed, **common: Any) -> N
 
 @pytest.mark.parametrize("method", OWNED)
 @pytest.mark.parametrize(
-    "keyword",
-    ["realization", "certificates", "access", "schedule", "tune", "reduction", "pinned", "fused"],
+    "keyword", ["realization", "certificates", "access", "schedule", "tune", "reduction", "fused"]
 )
 def test_moved_keywords_are_refused_before_any_work(method: str, keyword: str) -> None:
     """With the line that replaces them."""
