@@ -64,27 +64,52 @@ def solve(
 ) -> Result:
     """Solve a CC-MAC problem (or a J-channel Stack) over a network.
 
-    ``network``: a :class:`Network`, a name ("ring", "grid:3x4"), a NetworkX graph or a matrix of
-    weights; None is the complete graph. ``method``: a name, or an object that owns its options
-    (see :mod:`ccmac.methods`). ``tol``: the certified Euclidean error of (x, z) is at most
-    tol max(1, ||(x, z)||); without strong convexity F - F* <= tol max(1, |F|).
+    The result carries the point, its multipliers, a proved bound on its error, and the bill.
 
-    - ``reference``: an array or a Solution (the weights for vertical problems); the run then stops
-      when RelErr = ||w - w*||^2 / ||w0 - w*||^2 <= tol, and nothing has to be proved.
-    - ``max_iterations``, ``max_seconds``: limits.
-    - ``warm_start``: a Solution (an earlier Result) to start from, multipliers included.
-    - ``runtime``: a :class:`Runtime` such as ``InProcess(network, fused=False)``, or "mpi".
-    - ``averaging``: "relay" (fewest rounds), "tree" (few bytes; rows are seen by a parent only),
-      "masked" (rows are seen by nobody, their sum by all) or "auto".
-    - ``costs``: unit costs of gradients, products, rounds and bytes that plans, and the scheme of
-    an
-      "auto" averaging, are chosen by.
-    - ``checkpoint``: a directory, or {"path", "every", "seconds"}; continued if it exists.
-    - ``callback(iteration, state)``: called after every step; returning True stops the run. The
-      state is a copy that may be kept.
-    - ``progress``: a bar on standard error (None: in a terminal only); ``seed``: of the setup's
-      random starts.
+    Parameters
+    ----------
+    problem : Problem or Stack
+        What to solve.
+    network : Network, str, networkx.Graph or matrix, optional
+        Who talks to whom: also a name ("ring", "grid:3x4"); None is the complete graph.
+    method : str or Method
+        A name, or an object that owns its options (:mod:`ccmac.methods`).
+    tol : float
+        The certified Euclidean error of (x, z) is at most tol max(1, ||(x, z)||); without strong
+        convexity F - F* <= tol max(1, |F|).
+    reference : array_like or Solution, optional
+        A known solution (the weights of a vertical problem). The run stops when
+        ||w - w*||^2 / ||w0 - w*||^2 <= tol, and nothing has to be proved.
+    max_iterations : int, optional
+        Limit of steps.
+    max_seconds : float, optional
+        Limit of time in seconds.
+    warm_start : Solution, optional
+        An earlier result to start from, multipliers included.
+    runtime : Runtime or {"inprocess", "mpi"}, optional
+        Where agents live, such as ``InProcess(network, fused=False)``.
+    averaging : {"auto", "relay", "tree", "masked"}
+        "relay" has fewest rounds, "tree" few bytes; with "masked" nobody sees a single row.
+    costs : Costs, optional
+        Unit costs that plans and an "auto" averaging are chosen by.
+    checkpoint : path or mapping, optional
+        A directory, or {"path", "every", "seconds"}; continued if it exists.
+    callback : callable, optional
+        ``callback(iteration, state)`` after every step; returning True stops the run. The state is
+        a copy that may be kept.
+    progress : bool, optional
+        A bar on standard error; None: in a terminal only.
+    seed : int
+        Of the setup's random starts.
+    **moved
+        Refused, with the line that replaces it.
 
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
     >>> import ccmac, numpy as np
     >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
     >>> agents = [ccmac.Agent(f, A=[[1.0]], B=[[1.0]], b=[1.0]) for _ in range(3)]
@@ -119,7 +144,33 @@ def plan(
     seed: int = 0,
     **moved: Any,
 ) -> Plan:
-    """What :func:`solve` would do and its predicted ledger; executes the setup only."""
+    """What :func:`solve` would do and its predicted ledger; executes the setup only.
+
+    Parameters
+    ----------
+    problem, network, method, tol : as in :func:`ccmac.solve`
+        What would be solved, where, how and how exactly.
+    costs : Costs, optional
+        Unit costs of gradients, products, rounds and bytes.
+    runtime, averaging, warm_start, reference, seed : as in :func:`ccmac.solve`
+        The conditions.
+    **moved
+        Refused, with the line that replaces it.
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> plan = ccmac.plan(problem, "ring")
+    >>> plan.method, plan.averaging_rounds
+    ('cross-direct', 1)
+    """
     if moved:
         _refuse_moved("plan", moved)
     try:

@@ -94,7 +94,18 @@ class Cost(Mapping[str, int]):
 
 
 class Ledger:
-    """Counters of :data:`UNITS` in the phases ``setup``, ``solve`` and ``monitor``."""
+    """Counters of :data:`UNITS` in the phases ``setup``, ``solve`` and ``monitor``.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> ledger = ccmac.solve(problem, "ring").ledger
+    >>> ledger["rounds"], ledger.of("setup")["rounds"]
+    (1, 2)
+    """
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[str, int]] = {p: dict.fromkeys(UNITS, 0) for p in PHASES}
@@ -200,6 +211,26 @@ class Ledger:
 class Costs:
     """Unit costs that a plan is chosen by: of one gradient, one block product, one round, one byte
     sent by the busiest agent. By default a megabyte costs as much as a round.
+
+    Parameters
+    ----------
+    gradient : float
+        Of one parallel gradient or local minimisation.
+    product : float
+        Of one product with a block.
+    round : float
+        Of one neighbor round: a latency.
+    byte : float
+        Of one byte sent by the busiest agent.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> ccmac.plan(problem, "ring", costs=ccmac.Costs(round=10.0)).method
+    'cross-direct'
     """
 
     gradient: float = 1.0

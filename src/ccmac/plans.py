@@ -80,6 +80,34 @@ class Plan:
     ``iterations`` is None where nothing is predicted. ``iteration`` is the static cost of one step,
     ``setup`` what was spent to make the plan, ``alternatives`` the ways to solve the problem that
     ``auto`` knows, cheapest first. ``reveals`` says what agents send parts of.
+
+    Parameters
+    ----------
+    method, realization, why : str
+        What is taken, how constraints are executed, and the rule that decided.
+    averaging : str
+        The scheme of sums over all agents.
+    averaging_rounds : int
+        Neighbor rounds of one such sum.
+    iteration, setup : Cost
+        The cost of one step, and what was spent to make the plan.
+    iterations : float, optional
+        The number of steps expected.
+    settings : mapping
+        What the method chose.
+    alternatives : tuple of Alternative
+        Other ways, cheapest first.
+    reveals : str
+        What agents send parts of.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> ccmac.plan(problem, "ring")
+    Plan(cross-direct, summed, relay)
     """
 
     method: str

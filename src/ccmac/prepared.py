@@ -47,8 +47,21 @@ def prepare(
     costs: Costs | None = None,
     seed: int = 0,
 ) -> PreparedProblem:
-    """A problem ready to be solved several times; the arguments are those of :func:`ccmac.solve`.
+    """Set a problem up once, to be solved several times with other right-hand sides.
 
+    Parameters
+    ----------
+    problem, network, method : as in :func:`ccmac.solve`
+        What is solved, where and how.
+    runtime, averaging, costs, seed : as in :func:`ccmac.solve`
+        The conditions.
+
+    Returns
+    -------
+    PreparedProblem
+
+    Examples
+    --------
     >>> import ccmac, numpy as np
     >>> X, y = np.random.default_rng(0).standard_normal((2000, 12)), np.ones(2000)
     >>> prepared = ccmac.prepare(ccmac.vfl.problem(X, y, 4), "ring")
@@ -56,14 +69,37 @@ def prepare(
     >>> prepared.update(y=-y)
     >>> second = prepared.solve(1e-6, warm_start=first)
     >>> first.ledger.of("setup")["rounds"], second.ledger.of("setup")["rounds"]
-    (6, 0)
+    (4, 0)
     """
     work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
     return PreparedProblem(work, asked, costs, seed)
 
 
 class PreparedProblem:
-    """A workspace, a method, and what earlier solves left behind."""
+    """A workspace, a method, and what earlier solves left behind.
+
+    Parameters
+    ----------
+    work : Workspace
+        The problem on a network. :func:`ccmac.prepare` makes it.
+    method : Method
+        How to solve it.
+    costs : Costs or None
+        Unit costs that plans are chosen by.
+    seed : int
+        Of the setup's random starts.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> prepared = ccmac.prepare(problem, "ring")
+    >>> prepared.update(b={0: [4.0]})
+    >>> prepared.solve().status
+    'optimal'
+    """
 
     def __init__(self, work: Workspace, method: Method, costs: Costs | None, seed: int) -> None:
         self._work = work
@@ -91,7 +127,36 @@ class PreparedProblem:
         callback: Callable[[int, State], object] | None = None,
         progress: bool | None = None,
     ) -> Result:
-        """Solve; the result's ledger holds what this solve cost."""
+        """Solve; the result's ledger holds what this solve cost.
+
+        Parameters
+        ----------
+        tol : float
+            As in :func:`ccmac.solve`.
+        warm_start : Solution, optional
+            Where to start.
+        max_iterations, max_seconds : int and float, optional
+            Limits.
+        checkpoint : path or mapping, optional
+            As in :func:`ccmac.solve`.
+        callback : callable, optional
+            Called with (iteration, state) after every step.
+        progress : bool, optional
+            A bar on standard error.
+
+        Returns
+        -------
+        Result
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> import numpy as np
+        >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+        >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+        >>> ccmac.prepare(problem).solve(1e-8).status
+        'optimal'
+        """
         limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress)
         known = warm_start is not None and self._last is not None and warm_start is self._last[0]
         run = run_on(
@@ -129,6 +194,28 @@ class PreparedProblem:
         Each is a list with one entry an agent (None: as it was) or a mapping from agents; shapes
         are those of the problem; bounds stay where they are finite. ``z_lower`` and ``z_upper`` are
         vectors for all. For a vertical problem y may also be the vector of all labels.
+
+        Parameters
+        ----------
+        b, c, e : list or mapping, optional
+            Right-hand sides by agent.
+        y, g : list or mapping, optional
+            Targets and linear terms of the objectives by agent.
+        lower, upper : list or mapping, optional
+            Bounds of x by agent.
+        z_lower, z_upper : array_like, optional
+            Bounds of the shared variable.
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> import numpy as np
+        >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+        >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+        >>> prepared = ccmac.prepare(problem)
+        >>> prepared.update(b=[[1.0], [2.0], [3.0]])
+        >>> float(prepared.problem.agents[2].b[0])
+        3.0
         """
         work = self._work
         if work.stack is not None:

@@ -36,7 +36,27 @@ class Names:
 
 @dataclass
 class Solution:
-    """A point (x_i, z), accepted wherever a reference or a warm start is."""
+    """A point (x_i, z), accepted wherever a reference or a warm start is.
+
+    Parameters
+    ----------
+    x : list of ndarray
+        One block an agent.
+    z : ndarray
+        The shared variable.
+    multipliers : Multipliers, optional
+        Dual variables, for a warm start.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> start = ccmac.Solution([np.zeros(1)] * 3, np.zeros(1))
+    >>> ccmac.solve(problem, warm_start=start).status
+    'optimal'
+    """
 
     x: list[Array]
     z: Array
@@ -50,6 +70,54 @@ class Result(Solution):
     ``error_bound`` is a certified bound on ||(x, z) - (x*, z*)|| computed without knowing the
     solution (NaN where a method offers none, or where it rests on an estimate: that is
     ``error_estimate``). Under MPI ``x`` holds the agents of this process.
+
+    Parameters
+    ----------
+    x, z, multipliers : list of ndarray, ndarray, Multipliers
+        The solution; see :class:`Solution`.
+    status : str
+        "optimal", "converged", "stalled", "max_iterations", "infeasible", "unbounded",
+        "interrupted" or "diverged".
+    objective : float
+        The value F at the point.
+    residuals : dict of str to float
+        How well each kind of equation holds.
+    error_bound, error_estimate : float
+        Proved, or only estimated; NaN where there is none. In the units of x and z.
+    iterations : int
+        Steps taken.
+    seconds : float
+        Wall-clock time.
+    relative_error : float
+        ||w - w*||^2 / ||w0 - w*||^2 where a reference was given.
+    ledger : Ledger
+        What the run cost.
+    trace : Trace
+        One row an iteration.
+    plan : Plan
+        What was done.
+    certificates, provenance : dict
+        On what the bound rests, and with which versions it was found.
+    infeasibility : Infeasibility, optional
+        The proof that there is no solution.
+    warnings : list of str
+        What was noticed on the way.
+    agents : range
+        The agents whose x_i are here.
+    names : Names, optional
+        Names of agents, rows and entries of z.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> result = ccmac.solve(problem, "ring", tol=1e-8)
+    >>> result
+    Result(cross-direct, optimal, 1 iterations)
+    >>> result.z.round(6), result.error_bound < 1e-8
+    (array([1.]), True)
     """
 
     status: str = "max_iterations"

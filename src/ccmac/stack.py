@@ -27,6 +27,22 @@ class Stack:
     """An objective of one vector w in R^dim and its affine channels (M_j, v_j).
 
     The objective is asked with x = w and an empty z. ``v_j`` may be None for a zero right side.
+
+    Parameters
+    ----------
+    objective : Objective
+        A function of w alone.
+    channels : sequence of (matrix, array_like or None)
+        The matrices M_j with dim columns, and the right-hand sides v_j.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.SquaredDistance(centre=[1.0, 2.0])
+    >>> stack = ccmac.Stack(f, [([[1.0, 1.0]], [0.0]), ([[1.0, 0.0]], [1.0])])
+    >>> ccmac.solve(stack).x[0].round(6)
+    array([ 1., -1.])
     """
 
     objective: Objective

@@ -37,6 +37,21 @@ class Trace:
     A row has the :data:`COLUMNS`; NaN where something was not measured at that iteration. Of a run
     of more than ``limit`` rows every second is kept, later every fourth, and so on, and always the
     first and the last.
+
+    Parameters
+    ----------
+    limit : int
+        Rows that are kept; of longer runs every second, every fourth, and so on.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> trace = ccmac.solve(problem, "ring", "cross-apapc").trace
+    >>> bool(np.all(np.diff(trace["rounds"]) > 0))
+    True
     """
 
     def __init__(self, limit: int = 20_000) -> None:

@@ -51,6 +51,20 @@ class VflProblem(Problem):
 
     ``weights(result)`` is w in the order and the units of the table's columns (one column of
     weights for each class where there are several scores), ``intercept(result)`` what is added.
+
+    Parameters
+    ----------
+    agents, n, q, m, present, sense, z_lower, z_upper, row_names, z_names : Any
+        As in :class:`ccmac.Problem`; :func:`ccmac.vfl.problem` makes such problems.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> problem.weights(ccmac.solve(problem)).shape
+    (6,)
     """
 
     vertical: Vertical

@@ -43,6 +43,35 @@ def geometry(
     factor is one (Corollary cor:old-orthogonal). Inequalities and bounds count
     where they are active at the solution ``at`` (a Result); without one the geometry is that of
     the equations.
+
+    Parameters
+    ----------
+    problem : Problem or Stack
+        Whose channels are compared; all agents must be here.
+    network : Network, str, graph or matrix, optional
+        Adds kappa_W to the report.
+    tolerance : float, optional
+        Angles below this many radians count as common directions.
+    dense_limit : int
+        The largest size of a dense decomposition.
+    method : {"dense", "sparse"}, optional
+        Forces one way of computing.
+    at : Result, optional
+        The solution whose active rows count.
+
+    Returns
+    -------
+    Geometry
+        Angle, cross factor, ranks, each agent's part; printed, a report.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> round(ccmac.geometry(problem).cross_factor, 6)
+    1.0
     """
     if method is not None and not (isinstance(method, str) and method in METHODS):
         raise InputError(

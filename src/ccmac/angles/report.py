@@ -31,6 +31,52 @@ class Geometry:
     sum_i ||(B_i - mean B)' h||^2 plus D's part ``shared``. ``residual`` bounds the error of c_F^2
     when an iteration found it (0: direct). ``rests_on`` is "computed", or "probable": chi then lies
     in ``interval`` but for one random start in a million.
+
+    Parameters
+    ----------
+    friedrichs_cosine, friedrichs_angle : float
+        c_F and its angle in radians.
+    cross_factor : float
+        chi = sqrt((1 + c_F)/(1 - c_F)).
+    multi_channel_factor : float, optional
+        The same for three or more channels.
+    common_dimension : int, optional
+        The number of common directions, which are left out.
+    ranks : tuple
+        Of the channels.
+    principal_angles : ndarray
+        In radians.
+    method : str
+        How it was computed.
+    tolerance, rank_tolerance : float
+        Below which angles are zero, and rows dependent.
+    structural : Structural, optional
+        Constants of the normalization.
+    agents : tuple of float
+        Each agent's part in the worst direction.
+    shared : float
+        The part of the shared equations D in it.
+    rebalanced_cross_factor : float, optional
+        chi if all B_i were equal.
+    pairwise : ndarray, optional
+        Cosines of pairs of channels.
+    residual : float
+        Bounds the error of c_F^2 where an iteration found it.
+    interval : tuple of float, optional
+        Where chi lies, where it is only probable.
+    rests_on : {"computed", "probable"}
+        On what the numbers rest.
+    notes : tuple of str
+        Remarks.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> ccmac.geometry(problem)
+    Geometry(chi=1)
     """
 
     friedrichs_cosine: float

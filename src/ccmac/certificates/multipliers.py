@@ -30,6 +30,28 @@ class Multipliers:
     Signs are those of the Lagrangian f + lambda'(A x - b): lambda >= 0 for <=, <= 0 for >=. Bounds
     have multipliers >= 0: ``lower`` and ``upper`` of x_i, ``z_lower`` and ``z_upper`` of z, with
     grad f + A'y + C'kappa - lower + upper = 0 (empty where nothing is bounded).
+
+    Parameters
+    ----------
+    coupled : ndarray
+        One for each coupled row.
+    local, shared : list of ndarray
+        Of the rows of C and D, by agent.
+    consensus : ndarray
+        Of the agreement on z, one row an agent.
+    lower, upper : list of ndarray
+        Of the bounds of x, by agent; empty where nothing is bounded.
+    z_lower, z_upper : ndarray
+        Of the bounds of z.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> ccmac.solve(problem).multipliers.coupled.shape
+    (1,)
     """
 
     coupled: Array

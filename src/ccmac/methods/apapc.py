@@ -190,7 +190,53 @@ def prepared(
 
 @dataclass(frozen=True)
 class CrossApapc(RealizedMethod):
-    """Accelerated primal-dual steps after separate channel normalization: the paper's method."""
+    """Accelerated primal-dual steps after separate channel normalization: the paper's method.
+
+    Parameters
+    ----------
+    realization : {"averaged", "canonical", "certified", "stack"}
+        How the constraints are executed (default averaged).
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    access : {"factor", "matvec"}
+        How C_i and D_i are used: factorized, or by products alone (default factor) (averaged
+        only).
+    scale : float, optional
+        S^2 of z = s z~ in units of the balanced scale (averaged only).
+    normalizer : {"semi-iteration", "deflation"}, optional
+        Kind of q ~ S^-1 (averaged only).
+    inner : int, optional
+        Size of the normalizer: steps, deflated vectors, or polynomial degree (averaged,
+        canonical, certified only).
+    outer : int, optional
+        Degree of the Chebyshev correction over both channels (averaged only).
+    floor : float, optional
+        Scale by the share that B's part of S has of A's (averaged only).
+    lanczos : int, optional
+        Steps of the Lanczos run that the plan rests on (averaged only).
+    rule : {"paper", "tight", "exact"}, optional
+        Degree of the normalizers (canonical, stack only).
+    delta : float, optional
+        Accuracy 1 -+ delta of the normalizers (0.5) (canonical, certified, stack only).
+    interval : str, optional
+        One of "certificate", "certificate-delta", "certificate-spread", "tight", "minimal":
+        where the spectrum of the stack is taken from (canonical, stack only).
+    model : {"channel-2", "paper-6"}, optional
+        Which calls are charged modelled rounds (canonical only).
+    materialise : bool, optional
+        Multiply small channels out, at an unchanged charge (canonical, certified only).
+    spectra : list, optional
+        Intervals (low, high) that hold spec^+(M_j M_j') (stack only).
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.CrossApapc(inner=2)).status
+    'optimal'
+    """
 
     name = "cross-apapc"
     summary = "accelerated primal-dual steps after separate channel normalization (the default)"

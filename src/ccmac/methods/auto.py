@@ -177,6 +177,28 @@ class Auto(Method):
 
     A realization, certificates or access narrow the choice to methods that know them. ``radius``
     and ``accuracy`` serve problems without strong convexity and are not needed elsewhere.
+
+    Parameters
+    ----------
+    realization : {"averaged", "canonical", "certified", "stack"}, optional
+        How the constraints are executed.
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    access : {"factor", "matvec"}, optional
+        How C_i and D_i are used: factorized, or by products alone.
+    radius : float, optional
+        R >= ||(x0, z0) - (x*, z*)||, where a gap is proved.
+    accuracy : float, optional
+        Absolute eps instead of tol max(1, |F|).
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.Auto()).status
+    'optimal'
     """
 
     name = "auto"

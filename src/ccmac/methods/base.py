@@ -51,6 +51,18 @@ class State:
     Fields are declared with :func:`vector`, :func:`rows` or :func:`known`; all others are numbers
     that everybody knows. A step returns a new state; it may use up the arrays of the old one, so
     the driver shows callbacks a copy.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> from ccmac.methods.base import State, vector
+    >>> @dataclass(frozen=True)
+    ... class Point(State):
+    ...     w: np.ndarray = vector()
+    >>> Point(np.zeros(2)).copied().w
+    array([0., 0.])
     """
 
     def copied(self) -> Self:
@@ -98,7 +110,14 @@ S = TypeVar("S", bound=State)
 
 # -- iteration -------------------------------------------------------------------------------------
 class Iteration(ABC, Generic[S]):
-    """One method on one prepared problem; ``space`` lays out the vectors of its state."""
+    """One method on one prepared problem; ``space`` lays out the vectors of its state.
+
+    Examples
+    --------
+    >>> from ccmac.methods import Iteration
+    >>> sorted(Iteration.__abstractmethods__)
+    ['cost', 'point', 'start', 'step']
+    """
 
     space: Space
     far: bool = False  # whether points may lie anywhere, as to tell that there is no solution
@@ -152,6 +171,32 @@ class Request:
     relative squared error to aim at, and ``measure`` which of the blocks (x, z) count in it.
     ``planned`` is the tolerance that plans are made for where that is not ``tol``: a resumed run
     keeps the plan, and so the scales, that its state was made with.
+
+    Parameters
+    ----------
+    tol : float
+        As in :func:`ccmac.solve`.
+    x0, z0 : ndarray
+        The start, in the user's variables.
+    reference : bool
+        Whether an observer's error ends the run.
+    target : float
+        The relative squared error to aim at then.
+    measure : tuple of float
+        Which of the blocks (x, z) count in it.
+    costs : Costs
+        Unit costs that plans are chosen by.
+    seed : int
+        Of random starts.
+    planned : float, optional
+        The tolerance that plans are made for, where it is another.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> ccmac.methods.Request(1e-6, np.zeros(2), np.zeros(1)).target
+    1e-06
     """
 
     tol: float
@@ -180,6 +225,40 @@ class Prepared:
     ``horizon`` is the number of steps after which a schedule of the method's own is over,
     ``first_check`` the iteration at which a proof is tried first; ``proves``: the stopping rule
     proves in the user's variables by itself.
+
+    Parameters
+    ----------
+    iteration : Iteration
+        The steps.
+    stopping : Stopping or None
+        When to stop; None leaves the proof to the run.
+    realization, why : str
+        How the constraints are executed, and why.
+    settings : dict
+        What the plan chose.
+    predicted : float, optional
+        The number of iterations expected.
+    certificates : dict
+        The constants it rests on.
+    judge : Realized, optional
+        Where the tolerance is proved if the user's equations may not be gathered.
+    widen : callable, optional
+        Prepares anew with wider spectral intervals.
+    horizon : int, optional
+        Steps after which the method's own schedule is over.
+    first_check : int
+        The iteration of the first proof.
+    proves : bool
+        Whether the stopping rule proves in the user's variables.
+    notes : tuple of str
+        Warnings for the result.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> from ccmac.methods import Prepared
+    >>> [field.name for field in dataclasses.fields(Prepared)][:2]
+    ['iteration', 'stopping']
     """
 
     iteration: Iteration[Any]
@@ -203,6 +282,12 @@ class Method(ABC):
 
     ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}; ``reveals`` says
     what agents send parts of.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> issubclass(ccmac.methods.CrossCg, ccmac.methods.Method)
+    True
     """
 
     name: ClassVar[str]

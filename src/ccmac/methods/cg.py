@@ -183,7 +183,24 @@ class DualConjugateGradients(Iteration[CgState]):
 
 @dataclass(frozen=True)
 class CrossCg(JudgedMethod):
-    """Conjugate gradients on the two-channel dual of a quadratic problem."""
+    """Conjugate gradients on the two-channel dual of a quadratic problem.
+
+    Parameters
+    ----------
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    sketch : int, optional
+        Vectors of the sketch that preconditions, where z follows from the multiplier.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.CrossCg(sketch=4)).status
+    'optimal'
+    """
 
     name = "cross-cg"
     summary = (

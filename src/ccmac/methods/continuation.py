@@ -362,7 +362,66 @@ class AcceleratedGradient(ProvedIteration[GradientState]):
 
 @dataclass(frozen=True)
 class CrossContinuation(ConvexMethod):
-    """Accelerated primal-dual stages with shrinking regularization."""
+    """Accelerated primal-dual stages with shrinking regularization.
+
+    Parameters
+    ----------
+    realization : {"averaged", "canonical", "certified", "stack"}
+        How the constraints are executed (default averaged).
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    access : {"factor", "matvec"}
+        How C_i and D_i are used: factorized, or by products alone (default factor) (averaged
+        only).
+    scale : float, optional
+        S^2 of z = s z~ in units of the balanced scale (averaged only).
+    normalizer : {"semi-iteration", "deflation"}, optional
+        Kind of q ~ S^-1 (averaged only).
+    inner : int, optional
+        Size of the normalizer: steps, deflated vectors, or polynomial degree (averaged,
+        canonical, certified only).
+    outer : int, optional
+        Degree of the Chebyshev correction over both channels (averaged only).
+    floor : float, optional
+        Scale by the share that B's part of S has of A's (averaged only).
+    lanczos : int, optional
+        Steps of the Lanczos run that the plan rests on (averaged only).
+    rule : {"paper", "tight", "exact"}, optional
+        Degree of the normalizers (canonical, stack only).
+    delta : float, optional
+        Accuracy 1 -+ delta of the normalizers (0.5) (canonical, certified, stack only).
+    interval : str, optional
+        One of "certificate", "certificate-delta", "certificate-spread", "tight", "minimal":
+        where the spectrum of the stack is taken from (canonical, stack only).
+    model : {"channel-2", "paper-6"}, optional
+        Which calls are charged modelled rounds (canonical only).
+    materialise : bool, optional
+        Multiply small channels out, at an unchanged charge (canonical, certified only).
+    spectra : list, optional
+        Intervals (low, high) that hold spec^+(M_j M_j') (stack only).
+    schedule : {"practical", "certified"}
+        Stages ended by computable tests, or the paper's schedule for a radius (default
+        practical).
+    radius : float, optional
+        R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated).
+    accuracy : float, optional
+        Absolute accuracy eps (tol max(1, |F|)).
+    multiplier_budget : float, optional
+        Bound on sigma ||lambda*|| / (L R); by default from the gradient at the start.
+    opening : bool
+        Plain primal-dual steps first, while the bound falls fast (default True).
+    augmentation : bool
+        Add (L/2) <w, P w> to the stages, as the paper does (default False).
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.CrossContinuation()).status
+    'optimal'
+    """
 
     name = "cross-continuation"
     summary = (

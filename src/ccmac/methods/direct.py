@@ -271,7 +271,24 @@ def _flat(pieces: Pieces) -> Long:
 
 @dataclass(frozen=True)
 class CrossDirect(Method):
-    """Local elimination, one sum, a dense solve by everybody."""
+    """Local elimination, one sum, a dense solve by everybody.
+
+    Parameters
+    ----------
+    radius : float, optional
+        R >= ||(x0, z0) - (x*, z*)||, for a gap where solutions are many (estimated).
+    accuracy : float, optional
+        Absolute accuracy of it (tol max(1, |F|)).
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.CrossDirect()).status
+    'optimal'
+    """
 
     name = "cross-direct"
     summary = "quadratics with few coupled rows and shared variables: one sum, solved by all alike"

@@ -305,7 +305,22 @@ def _products(basis: Array, new: Array) -> Array:
 
 @dataclass(frozen=True)
 class CrossLbfgs(JudgedMethod):
-    """Quasi-Newton steps on the two-channel dual, with local minimisations."""
+    """Quasi-Newton steps on the two-channel dual, with local minimisations.
+
+    Parameters
+    ----------
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.CrossLbfgs()).status
+    'optimal'
+    """
 
     name = "cross-lbfgs"
     summary = (

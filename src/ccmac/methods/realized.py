@@ -27,7 +27,19 @@ ACCESS = "how C_i and D_i are used: factorized, or by products alone"
 
 
 class RealizedIteration(Iteration[S]):
-    """An iteration on the execution vectors of a realization; its state has ``w``."""
+    """An iteration on the execution vectors of a realization; its state has ``w``.
+
+    Parameters
+    ----------
+    realized : Realized
+        The execution vectors and their operators.
+
+    Examples
+    --------
+    >>> from ccmac.methods import Iteration, RealizedIteration
+    >>> issubclass(RealizedIteration, Iteration)
+    True
+    """
 
     def __init__(self, realized: Realized) -> None:
         self.realized = realized

@@ -128,7 +128,7 @@ def available_methods() -> Listing:
     --------
     >>> import ccmac
     >>> ccmac.available_methods()["cross-cg"]["needs"]
-    ['factorizable', 'quadratic', 'strongly convex']
+    ['quadratic', 'smooth', 'strongly convex']
     """
     return Listing(
         {

@@ -39,7 +39,24 @@ SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither ove
 
 
 class Network:
-    """A connected undirected graph on agents ``0..n-1`` with its gossip matrix."""
+    """A connected undirected graph on agents ``0..n-1`` with its gossip matrix.
+
+    Parameters
+    ----------
+    weights : sparse matrix
+        The gossip matrix W. Make networks with the class methods, which check it.
+    name : str
+        What it is called.
+    nodes : sequence, optional
+        The names of the agents in the graph that it was made of.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> ring = ccmac.Network.ring(6)
+    >>> ring.diameter, round(ring.condition, 6)
+    (3, 4.0)
+    """
 
     def __init__(
         self, weights: sp.csr_array, *, name: str, nodes: Sequence[Any] | None = None
@@ -52,20 +69,68 @@ class Network:
     # -- families -------------------------------------------------------------------------
     @classmethod
     def ring(cls, n: int) -> Network:
-        """Cycle on n agents."""
+        """Cycle on n agents.
+
+        Parameters
+        ----------
+        n : int
+            Number of agents.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> ccmac.Network.ring(4).neighbors(0)
+        [1, 3]
+        """
         _check_counts(n)
         agents = np.arange(n if n > 2 else n - 1)
         return cls._linked(n, agents, (agents + 1) % n, f"ring({n})")
 
     @classmethod
     def path(cls, n: int) -> Network:
-        """Path on n agents; kappa_W = cot^2(pi/2n)."""
+        """Path on n agents; kappa_W = cot^2(pi/2n).
+
+        Parameters
+        ----------
+        n : int
+            Number of agents.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> ccmac.Network.path(4).diameter
+        3
+        """
         _check_counts(n)
         return cls._linked(n, np.arange(n - 1), np.arange(1, n), f"path({n})")
 
     @classmethod
     def grid(cls, rows: int, cols: int) -> Network:
-        """Two-dimensional grid, agents numbered row by row."""
+        """Two-dimensional grid, agents numbered row by row.
+
+        Parameters
+        ----------
+        rows, cols : int
+            Agents downwards and across.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> ccmac.Network.grid(2, 3).n
+        6
+        """
         _check_counts(rows, cols)
         _check_counts(rows * cols)
         agents = np.arange(rows * cols).reshape(rows, cols)
@@ -75,13 +140,45 @@ class Network:
 
     @classmethod
     def star(cls, n: int) -> Network:
-        """Agent 0 in the middle."""
+        """Agent 0 in the middle.
+
+        Parameters
+        ----------
+        n : int
+            Number of agents, the one in the middle included.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> ccmac.Network.star(5).diameter
+        2
+        """
         _check_counts(n)
         return cls._linked(n, np.zeros(n - 1, dtype=int), np.arange(1, n), f"star({n})")
 
     @classmethod
     def complete(cls, n: int) -> Network:
-        """Everybody talks to everybody."""
+        """Everybody talks to everybody.
+
+        Parameters
+        ----------
+        n : int
+            Number of agents.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> ccmac.Network.complete(5).diameter
+        1
+        """
         _check_counts(n)
         return cls._linked(n, *np.triu_indices(n, 1), f"complete({n})")
 
@@ -94,7 +191,27 @@ class Network:
 
     @classmethod
     def erdos_renyi(cls, n: int, p: float, seed: int) -> Network:
-        """Random graph; a disconnected draw is redrawn with seed + 1000 (at most 100 times)."""
+        """Random graph; a disconnected draw is redrawn with seed + 1000 (at most 100 times).
+
+        Parameters
+        ----------
+        n : int
+            Number of agents.
+        p : float
+            Probability of each link.
+        seed : int
+            Of the draw.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> ccmac.Network.erdos_renyi(8, 0.5, seed=1).n
+        8
+        """
         _check_counts(n)
         seed = whole("network: seed", seed)
         if not nonnegative("network, edge probability p", p) <= 1.0:
@@ -103,7 +220,27 @@ class Network:
 
     @classmethod
     def random_regular(cls, n: int, degree: int, seed: int) -> Network:
-        """Random regular graph; a disconnected draw is redrawn with seed + 1000."""
+        """Random regular graph; a disconnected draw is redrawn with seed + 1000.
+
+        Parameters
+        ----------
+        n : int
+            Number of agents.
+        degree : int
+            Neighbors of each; n times degree must be even.
+        seed : int
+            Of the draw.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> len(ccmac.Network.random_regular(8, 3, seed=0).neighbors(0))
+        3
+        """
         _check_counts(n)
         seed = whole("network: seed", seed)
         if not whole("network: degree", degree) < n or (n * degree) % 2:
@@ -140,6 +277,28 @@ class Network:
 
         ``weights``: ``"laplacian"`` (unweighted L) or ``"metropolis"`` (I - M, with M the
         Metropolis matrix M_ij = 1 / (1 + max(deg i, deg j))).
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            Connected and undirected.
+        weights : {"laplacian", "metropolis"}
+            The gossip matrix made of it.
+        name : str, optional
+            What the network is called.
+        nodes : sequence, optional
+            The agents' order.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> import networkx as nx
+        >>> ccmac.Network.from_graph(nx.cycle_graph(5)).diameter
+        2
         """
         import networkx as nx
 
@@ -165,7 +324,25 @@ class Network:
 
     @classmethod
     def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
-        """From a gossip matrix: symmetric, positive semidefinite, kernel exactly span{1}."""
+        """From a gossip matrix: symmetric, positive semidefinite, kernel exactly span{1}.
+
+        Parameters
+        ----------
+        W : matrix
+            The gossip matrix, n by n.
+        name : str, optional
+            What the network is called.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import ccmac
+        >>> ccmac.Network.from_weights([[1, -1], [-1, 1]]).n
+        2
+        """
         matrix = canonical(real_matrix("network, W", W))
         n, columns = matrix.shape
         if n != columns or n == 0:

@@ -66,6 +66,25 @@ def as_network(spec: Any, n: int, names: Sequence[str | None] = ()) -> Network:
     A :class:`Network`, a name (:data:`HELP`), the path of a file, a NetworkX graph (agent k is
     ``network.nodes[k]``) or a weight matrix W, dense or sparse. None is the complete graph. Where
     agents have ``names`` and the nodes of a graph are called alike, names decide who is who.
+
+    Parameters
+    ----------
+    spec : Network, str, networkx.Graph, matrix or None
+        A network, its name ("ring", "grid:2x4"), a file, a graph, weights; None is complete.
+    n : int
+        The number of agents.
+    names : sequence of str or None
+        The agents' names, which nodes of a graph may carry.
+
+    Returns
+    -------
+    Network
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> ccmac.network.as_network("grid:2x3", 6)
+    Network(grid(2,3), n=6, kappa_W=5)
     """
     if spec is None:
         return Network.complete(n)

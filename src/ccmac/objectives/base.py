@@ -29,6 +29,25 @@ class Curvature:
 
     ``separable`` means f(x, z) = g(x) + h(z); the joint constants then follow from the blocks for
     every block scaling.
+
+    Parameters
+    ----------
+    L_x, mu_x : float
+        Smoothness and strong convexity in x.
+    L_z, mu_z : float
+        The same in z.
+    L, mu : float
+        The same jointly.
+    separable : bool
+        Whether f is a sum of a function of x and one of z.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> curvature = ccmac.objectives.Quadratic(np.diag([4.0, 1.0])).curvature(1, 1)
+    >>> float(curvature.L), float(curvature.mu)
+    (4.0, 1.0)
     """
 
     L_x: float
@@ -64,7 +83,16 @@ def separated(x: tuple[float, float], z: tuple[float, float], d: int, q: int) ->
 
 
 class Objective(ABC):
-    """A convex function f(x, z) of one agent."""
+    """A convex function f(x, z) of one agent.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.SquaredDistance()
+    >>> isinstance(f, ccmac.objectives.Objective), sorted(f.capabilities)[:2]
+    (True, ['gradient', 'prox'])
+    """
 
     capabilities: frozenset[str] = frozenset()
 
@@ -167,7 +195,21 @@ class Objective(ABC):
 
 
 class FusedGradient(ABC):
-    """gradient of sum_i f_i(x_i, z_i) for flat x and row-per-agent z, in one vectorised pass."""
+    """gradient of sum_i f_i(x_i, z_i) for flat x and row-per-agent z, in one vectorised pass.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> class Twice(ccmac.objectives.FusedGradient):
+    ...     def gradient(self, x, z, out_x, out_z):
+    ...         out_x[:] = 2 * x
+    ...         out_z[:] = 0
+    >>> out = np.empty(2)
+    >>> Twice().gradient(np.ones(2), np.ones((2, 1)), out, np.empty((2, 1)))
+    >>> out
+    array([2., 2.])
+    """
 
     @abstractmethod
     def gradient(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:

@@ -42,7 +42,23 @@ class Centred(Function):
 
 
 class SquaredDistance(Centred):
-    """(weight/2) ||v - centre||^2: ridge terms, squared losses, anchors; L = mu = weight."""
+    """(weight/2) ||v - centre||^2: ridge terms, squared losses, anchors; L = mu = weight.
+
+    Parameters
+    ----------
+    weight : float
+        Factor of half the squared distance.
+    centre : array_like, optional
+        Zero by default.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.SquaredDistance(2.0)
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    5.0
+    """
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
 
@@ -80,7 +96,23 @@ class SquaredDistance(Centred):
 
 
 class L1(Centred):
-    """weight ||v - centre||_1: a lasso penalty, or the absolute loss with targets ``centre``."""
+    """weight ||v - centre||_1: a lasso penalty, or the absolute loss with targets ``centre``.
+
+    Parameters
+    ----------
+    weight : float
+        Factor of the sum.
+    centre : array_like, optional
+        Targets; zero by default.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.L1(2.0)
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    6.0
+    """
 
     capabilities = frozenset({"subgradient", "prox", "polyhedral"})
 
@@ -113,7 +145,23 @@ class L1(Centred):
 
 
 class ElasticNet(Function):
-    """l1 ||v||_1 + (l2/2) ||v||^2; smooth only for l1 = 0, mu = l2."""
+    """l1 ||v||_1 + (l2/2) ||v||^2; smooth only for l1 = 0, mu = l2.
+
+    Parameters
+    ----------
+    l1 : float
+        Factor of the sum of absolute values.
+    l2 : float
+        Factor of half the squared norm.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.ElasticNet(1.0, 2.0)
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    8.0
+    """
 
     capabilities = frozenset({"subgradient", "prox", "polyhedral"})
     coordinatewise = True
@@ -156,6 +204,19 @@ class Box(Function):
 
     Bounds are numbers (any length of v) or vectors, and may be infinite. There is no gradient:
     methods that need one refuse, proximal ones accept.
+
+    Parameters
+    ----------
+    low, high : float or array_like
+        Bounds of every entry; may be infinite.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Box(-3, 3)
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    0.0
     """
 
     capabilities = frozenset({"prox", "polyhedral"})
@@ -206,6 +267,21 @@ class MaxAffine(Function):
     """max_j (Mv + c)_j; every row of M is a subgradient somewhere, the longest bounds them all.
 
     One subgradient is one product with M. There is no closed prox.
+
+    Parameters
+    ----------
+    M : matrix
+        One row an affine function.
+    c : array_like, optional
+        Their constants.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.MaxAffine(np.eye(2))
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    1.0
     """
 
     capabilities = frozenset({"subgradient", "polyhedral"})

@@ -33,7 +33,29 @@ DEPENDENT = 1e-14  # share of r/sigma next to 1 that is rounding
 
 
 class ConcomitantHuber(Function):
-    """Huber's loss of v - y with its scale (at least ``least``), and an intercept if asked for."""
+    """Huber's loss of v - y with its scale (at least ``least``), and an intercept if asked for.
+
+    Parameters
+    ----------
+    y : array_like
+        Targets, one a row.
+    epsilon : float
+        Residuals beyond epsilon times the scale count linearly.
+    least : float
+        Least value of the scale, in the units of y.
+    weight : float or array_like
+        Of the whole sum, or of each row.
+    intercept : bool
+        Whether a free constant is added to v.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.ConcomitantHuber([1.0, -2.0], intercept=False)
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    0.001
+    """
 
     capabilities = frozenset({"gradient"})
     arguments = ("y", "epsilon", "least", "weight", "intercept")

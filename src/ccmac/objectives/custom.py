@@ -27,6 +27,37 @@ class Custom(Objective):
     products ``hessian(x, z, v_x, v_z)`` for Newton's method. The constants are supplied:
     :func:`ccmac.objectives.checks.check_problem` probes them, and gradients that a run meets one
     after the other may refute them (:meth:`refuted`).
+
+    Parameters
+    ----------
+    value : callable
+        ``value(x, z)`` returns a number.
+    gradient : callable or None
+        ``gradient(x, z)`` returns the pair (grad_x, grad_z) or one concatenated array.
+    smoothness : float
+        Lipschitz constant of the whole gradient; ``math.inf`` where f is not smooth.
+    strong_convexity : float
+        mu, zero where f is only convex.
+    prox : callable, optional
+        ``prox(x, z, step_x, step_z)``.
+    dim : int, optional
+        The length of (x, z), for a check.
+    lipschitz : float
+        A bound on the norm of subgradients.
+    hessian : callable, optional
+        ``hessian(x, z, v_x, v_z)``, products for Newton's method.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Custom(
+    ...     value=lambda x, z: float(np.cosh(x).sum()),
+    ...     gradient=lambda x, z: (np.sinh(x), 0 * z),
+    ...     smoothness=2.0,
+    ... )
+    >>> f.value(np.zeros(2), np.zeros(1))
+    2.0
     """
 
     def __init__(

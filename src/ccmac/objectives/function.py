@@ -26,7 +26,16 @@ Step = float | Array
 
 
 class Function(Objective):
-    """g(v) for one vector v; as an objective it acts on v = (x, z)."""
+    """g(v) for one vector v; as an objective it acts on v = (x, z).
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> both = ccmac.objectives.L1(2.0) + ccmac.objectives.SquaredDistance()
+    >>> both.value(np.array([1.0, -1.0]), np.zeros(0))
+    5.0
+    """
 
     coordinatewise: bool = False
     """g(v) is a sum of functions of single entries."""

@@ -35,6 +35,19 @@ class Intercept(Function):
     """min_b loss(v + 1 b') for an elementwise loss of v itself, or a Multinomial.
 
     Of Hinge(M, ...) it is min_b over the scores Mv + 1 b.
+
+    Parameters
+    ----------
+    loss : Function
+        An elementwise loss of v itself, or a Multinomial.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Intercept(ccmac.objectives.LeastSquares(None, [1.0, -2.0]))
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    0.0
     """
 
     arguments = ("loss",)

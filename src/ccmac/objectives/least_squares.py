@@ -28,6 +28,25 @@ class Ridge(Linear):
     length of v. L and mu are weight times the extreme squared singular values of M plus the
     regularization: exact when M is small or has one entry per row, else Lanczos estimates widened
     by a relative 1e-6. One gradient is one product with M and one with M'.
+
+    Parameters
+    ----------
+    M : matrix or None
+        Rows of data.
+    y : array_like or None
+        Targets, one a row.
+    regularization : float
+        Factor of half the squared norm.
+    weight : float
+        Factor of the sum of squares.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Ridge(np.eye(2), [0.0, 0.0], regularization=2.0)
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    7.5
     """
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
@@ -129,7 +148,25 @@ class Ridge(Linear):
 
 
 class LeastSquares(Ridge):
-    """(weight/2) ||Mv - y||^2; ``M`` None stands for the identity."""
+    """(weight/2) ||Mv - y||^2; ``M`` None stands for the identity.
+
+    Parameters
+    ----------
+    M : matrix or None
+        Rows of data; None stands for the identity.
+    y : array_like
+        Targets, one a row.
+    weight : float
+        Factor of the sum.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.LeastSquares(np.eye(2), [0.0, 0.0])
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    2.5
+    """
 
     arguments = ("M", "y", "weight")
 

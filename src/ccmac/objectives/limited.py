@@ -31,6 +31,25 @@ class Limited(Objective):
     """``objective`` on (x, z), bounds on (x, s, z); ``slacks`` and ``q`` are the sizes of s and z.
 
     Without a finite bound it offers all that the objective does.
+
+    Parameters
+    ----------
+    objective : Objective
+        The function without bounds.
+    lower, upper : array_like
+        Bounds of (x, s, z).
+    slacks : int
+        The length of s.
+    q : int
+        The length of z.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Limited(ccmac.objectives.SquaredDistance(), [0.0], [1.0])
+    >>> f.value(np.array([2.0]), np.zeros(0))
+    inf
     """
 
     arguments = ("objective", "lower", "upper", "slacks", "q")

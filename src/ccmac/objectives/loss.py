@@ -172,6 +172,27 @@ class Huber(Loss):
 
     ``y`` None means zero targets. L = weight ||M||^2 + ridge (attained when some v has all
     residuals within delta), mu = ridge.
+
+    Parameters
+    ----------
+    M : matrix, optional
+        Rows of data; None stands for the identity.
+    y : array_like, optional
+        Targets; None means zeros.
+    delta : float
+        Residuals beyond it count linearly.
+    weight : float or array_like
+        Of the whole sum, or of each row.
+    ridge : float
+        Adds (ridge/2) ||v||^2.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Huber(np.eye(2), [0.0, 0.0])
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    2.0
     """
 
     arguments = (*Loss.arguments, "delta")
@@ -238,7 +259,27 @@ class MarginLoss(Loss):
 
 
 class Logistic(MarginLoss):
-    """log(1 + exp(-y_j (Mv)_j)); L = (weight/4) ||M||^2 + ridge, attained at v = 0, mu = ridge."""
+    """log(1 + exp(-y_j (Mv)_j)); L = (weight/4) ||M||^2 + ridge, attained at v = 0, mu = ridge.
+
+    Parameters
+    ----------
+    M : matrix, optional
+        Rows of data; None stands for the identity.
+    y : array_like, optional
+        Classes, -1 or 1.
+    weight : float or array_like
+        Of the whole sum, or of each row.
+    ridge : float
+        Adds (ridge/2) ||v||^2.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Logistic(np.zeros((1, 2)), [1])
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    0.6931471805599453
+    """
 
     slope_lipschitz = 0.25
 
@@ -260,7 +301,27 @@ class Logistic(MarginLoss):
 
 
 class Hinge(MarginLoss):
-    """max(0, 1 - y_j (Mv)_j), the support vector machine's loss; not smooth, mu = ridge."""
+    """max(0, 1 - y_j (Mv)_j), the support vector machine's loss; not smooth, mu = ridge.
+
+    Parameters
+    ----------
+    M : matrix, optional
+        Rows of data; None stands for the identity.
+    y : array_like, optional
+        Classes, -1 or 1.
+    weight : float or array_like
+        Of the whole sum, or of each row.
+    ridge : float
+        Adds (ridge/2) ||v||^2.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Hinge(np.eye(2), [1, 1])
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    3.0
+    """
 
     slope_lipschitz = math.inf
 

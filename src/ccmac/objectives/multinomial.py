@@ -27,7 +27,25 @@ STEPS = 100
 
 
 class Multinomial(Function):
-    """Cross entropy of rows of ``classes`` scores; ``y`` holds the classes 0, 1, ..., K - 1."""
+    """Cross entropy of rows of ``classes`` scores; ``y`` holds the classes 0, 1, ..., K - 1.
+
+    Parameters
+    ----------
+    y : array_like of int
+        Classes 0, 1, ..., one a row.
+    classes : int
+        How many there are.
+    weight : float or array_like
+        Of the whole sum, or of each row.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Multinomial([0, 1], 2)
+    >>> round(f.value(np.zeros(4), np.zeros(0)), 6)
+    1.386294
+    """
 
     capabilities = frozenset({"gradient", "prox"})
     entrywise_steps = True

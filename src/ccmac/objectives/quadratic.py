@@ -35,6 +35,21 @@ class Quadratic(Function):
     else Lanczos estimates widened by a relative 1e-6 (and mu = 0, convexity being taken on trust,
     where they do not settle). The prox solves with diag(1/step) + H and keeps the last
     factorization.
+
+    Parameters
+    ----------
+    H : matrix or array_like
+        Symmetric and positive semidefinite, dense or sparse; a vector is a diagonal.
+    g : array_like, optional
+        Linear term; zero by default.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 0.0])
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    1.5
     """
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})

@@ -27,7 +27,21 @@ from ccmac.objectives.polyhedral import Polyhedral
 
 
 class Separable(Objective):
-    """g(x) + h(z); either part may be absent (zero)."""
+    """g(x) + h(z); either part may be absent (zero).
+
+    Parameters
+    ----------
+    x, z : Function, optional
+        The parts; an absent one is zero.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Separable(x=ccmac.objectives.L1())
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    3.0
+    """
 
     def __init__(self, x: Function | None = None, z: Function | None = None) -> None:
         for name, part in (("x", x), ("z", z)):

@@ -95,7 +95,23 @@ def _root(excess: Callable[[float], float], now: float, unit: float) -> float:
 
 
 class Halfspace(OneRow):
-    """0 where a'v <= b, +inf elsewhere."""
+    """0 where a'v <= b, +inf elsewhere.
+
+    Parameters
+    ----------
+    a : array_like
+        Normal of the plane.
+    b : float
+        Right-hand side.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Halfspace([1.0, 1.0], 0.0)
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    0.0
+    """
 
     arguments = ("a", "b")
 
@@ -115,7 +131,21 @@ class Halfspace(OneRow):
 
 
 class Simplex(OneRow):
-    """0 where v >= 0 and sum v = radius, +inf elsewhere."""
+    """0 where v >= 0 and sum v = radius, +inf elsewhere.
+
+    Parameters
+    ----------
+    radius : float
+        The sum of the entries.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Simplex()
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    inf
+    """
 
     arguments = ("radius",)
     least = 0.0

@@ -35,6 +35,19 @@ class Sum(Function):
     function: piecewise quadratics piece by piece, several others by entrywise roots. On top of
     coordinatewise parts a box clips, and the simplex is one root; a halfspace is one root on top of
     whatever has a prox.
+
+    Parameters
+    ----------
+    *parts : Function
+        The summands.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Sum(ccmac.objectives.L1(), ccmac.objectives.SquaredDistance())
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    5.5
     """
 
     def __init__(self, *parts: Function) -> None:

@@ -28,7 +28,25 @@ LONGEST = 8784  # hours of a leap year
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A case: its ``problem`` and ``network``, and what a result says of the grid."""
+    """A case: its ``problem`` and ``network``, and what a result says of the grid.
+
+    Parameters
+    ----------
+    grid : Grid
+        Buses, lines and units.
+    model : Model
+        The agents' problem, and what was asked.
+    network : Network
+        Which agents talk to each other.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> case = ccmac.power.dc_opf("case30", areas=4)
+    >>> result = ccmac.solve(case.problem, case.network, tol=1e-8)
+    >>> case.prices(result).shape, round(case.cost(result), 2)
+    ((1, 30), 565.21)
+    """
 
     grid: Grid
     model: Model
@@ -177,22 +195,42 @@ def dc_opf(
     shed: float | None = None,
     convention: str = "matpower",
 ) -> Dispatch:
-    """A DC optimal power flow, by ``areas`` or (None) by buses on the grid itself.
+    """A DC optimal power flow, by areas or by buses, on the grid itself.
 
-    - ``case``: a case of PYPOWER or PGLib-OPF by name, a MATPOWER file (``.m``), a table of
-      MATPOWER's form or a pandapower net.
-    - ``areas``: how many, lists of bus numbers (a mapping names them), or the column "area" or
-      "zone" of the bus table.
-    - ``hours``: 1, or a horizon; from 2 on the demand follows :data:`DAY` unless ``load`` says
-      otherwise: a factor, one for each hour, or a table of hours by buses.
-    - ``reserve``: share of the demand that the units' headroom must cover, one schedule z for all.
-    - ``ratings``: MW for every line in service (inf: none), instead of those of the case.
-    - ``ramp``: share of its capacity by which a unit's output may change in an hour; one for all
-      units in service, or one for each.
-    - ``storage``: by bus number (MW, MWh); half full at first and at least so in the end.
-    - ``shed``: price per MWh of demand that is not served (None: all must be served).
-    - ``convention``: susceptance 1/(x tap) with phase shifts ("matpower"), or x/(r^2 + x^2)
-      without ("powermodels", in which PGLib's costs are published).
+    Parameters
+    ----------
+    case : str, path, mapping or pandapower net
+        A case of PYPOWER or PGLib-OPF by name, a MATPOWER file (``.m``), or a table of its form.
+    areas : int, str or lists of bus numbers, optional
+        How many areas, lists of buses (a mapping names them), or the column "area" or "zone" of the
+        bus table; None: every bus is an agent.
+    hours : int
+        The horizon; from 2 on the demand follows :data:`DAY` unless ``load`` says otherwise.
+    reserve : float
+        Share of the demand that the units' headroom must cover, one schedule z for all.
+    ratings : array_like, optional
+        MW for every line in service (inf: none), instead of those of the case.
+    ramp : float or array_like, optional
+        Share of its capacity by which a unit may change in an hour.
+    storage : mapping, optional
+        (MW, MWh) by bus number; half full at first, and at least so in the end.
+    load : float or array_like
+        A factor of the demand, one for each hour, or a table of hours by buses.
+    shed : float, optional
+        Price per MWh of demand that is not served; None: all must be served.
+    convention : {"matpower", "powermodels"}
+        Susceptance 1/(x tap) with phase shifts, or x/(r^2 + x^2) without.
+
+    Returns
+    -------
+    Dispatch
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> case = ccmac.power.dc_opf("case30", areas=4)
+    >>> case.problem.n, case.problem.m > 0
+    (4, True)
     """
     grid = read_grid(case, convention)
     if ratings is not None:

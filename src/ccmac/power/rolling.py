@@ -39,6 +39,28 @@ def rolling(case: Dispatch, steps: int, tol: float = 1e-8, *, load: Any = None) 
 
     ``load`` are the factors of the demand for all hours to come, the first window's included;
     without them the hours of the first window come again and again.
+
+    Parameters
+    ----------
+    case : Dispatch
+        The first window.
+    steps : int
+        How many windows.
+    tol : float
+        As in :func:`ccmac.solve`.
+    load : array_like, optional
+        Factors of the demand for all hours to come.
+
+    Returns
+    -------
+    Iterator of Window
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> case = ccmac.power.dc_opf("case30", areas=4, hours=2)
+    >>> [window.result.status for window in ccmac.power.rolling(case, 2)]
+    ['optimal', 'optimal']
     """
     hours = case.model.ask.hours
     given = case.model.ask.load

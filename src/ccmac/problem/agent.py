@@ -25,6 +25,32 @@ class Agent:
     ``lower <= x <= upper`` (numbers or vectors, infinite where there is no bound). ``C_sense`` and
     ``D_sense`` say what C x and c, D z and e are to each other: "==" (default), "<=" or ">=", one
     for all rows or one for each. ``name`` stands for the number in reports and errors.
+
+    Parameters
+    ----------
+    objective : Objective
+        f_i(x_i, z), from :mod:`ccmac.objectives` or a :class:`~ccmac.objectives.Custom`.
+    A, B : matrix or operator, optional
+        The agent's part of the coupled rows, of shapes (m, d_i) and (m, q).
+    b : array_like, optional
+        Its part of their right-hand side, of length m.
+    C, c : matrix or operator and array_like, optional
+        Rows of its own variable, C x = c.
+    D, e : matrix or operator and array_like, optional
+        Its demands on the shared variable, D z = e.
+    name : str, optional
+        Stands for the agent's number in reports and errors.
+    lower, upper : float or array_like, optional
+        Bounds of x; infinite entries where there is none.
+    C_sense, D_sense : {"==", "<=", ">="} or sequence of them, optional
+        The sense of the rows of C and D, one for all or one for each.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> f = ccmac.objectives.SquaredDistance()
+    >>> ccmac.Agent(f, A=[[1.0]], b=[3.0], lower=0, upper=6, name="north")
+    Agent('north', SquaredDistance, blocks: A, b)
     """
 
     objective: Objective

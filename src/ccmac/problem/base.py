@@ -36,6 +36,32 @@ class Problem:
     entries of z in results. ``d``, ``p``, ``r`` are per-agent dimensions of x_i, C_i and D_i (of
     the agents held here); ``present`` names the families A, B, C, D that some agent, here or
     elsewhere, has; ``limited`` says whether something known here is bounded or an inequality.
+
+    Parameters
+    ----------
+    agents : sequence of Agent, or mapping from numbers to Agent
+        All agents, or those that this process holds.
+    n : int, optional
+        The number of agents everywhere, where a mapping does not say it.
+    q, m : int, optional
+        The length of z and the number of coupled rows, where no block tells them.
+    present : collection of {"A", "B", "C", "D"}, optional
+        Families of blocks that agents elsewhere have.
+    sense : {"==", "<=", ">="} or sequence of them, optional
+        The sense of the coupled rows, one for all or one for each.
+    z_lower, z_upper : float or array_like, optional
+        Bounds of the shared variable.
+    row_names, z_names : sequence of str, optional
+        Names of the coupled rows and of the entries of z, used in results.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> problem
+    Problem(n=3, q=1, m=1, d=3, blocks=AB)
     """
 
     agents: Mapping[int, Agent]

@@ -187,6 +187,32 @@ class Certificates:
     energy_radius R_E bounds the initial APAPC energy and gives the a-priori horizon
     (Assumption ass:spectral-certificates). What is missing is computed or estimated with a margin
     and charged to ``setup``.
+
+    Parameters
+    ----------
+    h, mu_HC : float, optional
+        Largest and least positive eigenvalue of S_HC.
+    d_D, mu_D : float, optional
+        Largest and least positive eigenvalue of S_D.
+    l_C, u_C : float, optional
+        Ends of the positive spectrum of all C_i C_i'.
+    l_W, u_W : float, optional
+        Ends of the positive spectrum of W.
+    cross_factor : float, optional
+        An upper bound on chi.
+    energy_radius : float, optional
+        R_E, a bound on the initial energy.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> known = ccmac.Certificates(cross_factor=1.0)
+    >>> method = ccmac.methods.CrossApapc(realization="certified", certificates=known)
+    >>> ccmac.solve(problem, "ring", method).status
+    'optimal'
     """
 
     h: float | None = None

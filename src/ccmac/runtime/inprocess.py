@@ -26,6 +26,27 @@ class InProcess(Runtime):
     run on any number of processes. ``fused=True`` moreover lets polynomials in operators be
     multiplied out, where a realization or a comparator has them, and sums over more than MANY
     agents: the same up to rounding, at an unchanged charge.
+
+    Parameters
+    ----------
+    network : Network
+        Who talks to whom.
+    fused : bool
+        Allow faster sums that agree up to rounding; the charge stays that of a distributed run.
+    ledger : Ledger, optional
+        Where costs are charged; a new one by default.
+    averaging : {"auto", "relay", "tree", "masked"} or Averaging
+        How sums over all agents travel.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> problem = ccmac.Problem([ccmac.Agent(f, A=[[1]], B=[[1]], b=[1]) for _ in range(3)])
+    >>> runtime = ccmac.InProcess(ccmac.Network.ring(3), fused=False)
+    >>> ccmac.solve(problem, runtime=runtime).status
+    'optimal'
     """
 
     def __init__(

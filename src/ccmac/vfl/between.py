@@ -101,6 +101,42 @@ def party(
     Rows are in an order that all agreed on. ``y`` is given where the party knows the labels; its
     part of the loss is 1/``parties`` (all know them), or ``loss_share`` (1 where it alone does).
     With an intercept squared losses have centred columns, the others fit it.
+
+    Parameters
+    ----------
+    X : array_like or sparse matrix
+        The party's columns.
+    y : array_like, optional
+        Labels, where the party knows them.
+    parties : int
+        How many there are.
+    loss : str
+        "squared", "huber", "absolute", "logistic", "hinge" or "multinomial".
+    regularization : float
+        lambda of (1/N) sum loss + (lambda/2) ||w||^2.
+    share : float, optional
+        The party's share of the predictions; 1/parties by default.
+    loss_share : float, optional
+        Its share of the loss; 1/parties by default.
+    l1 : float
+        Factor of ||w||_1.
+    delta : float
+        Huber's threshold, in the units of y.
+    intercept : bool
+        Whether a constant is fitted.
+
+    Returns
+    -------
+    Agent
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 4))
+    >>> parts = [ccmac.vfl.party(X[:, k : k + 2], X[:, 0], parties=2) for k in (0, 2)]
+    >>> ccmac.solve(ccmac.Problem(parts)).status
+    'optimal'
     """
     if not is_one_table(X):
         raise InputError("vfl.party: X is one party's table; give each party's to its own call")

@@ -73,7 +73,48 @@ class VerticalClassifier(ClassifierMixin, VerticalEstimator):  # type: ignore[mi
 
 
 class VerticalLogisticRegression(VerticalClassifier):
-    """Logistic regression over columns that different parties own."""
+    """Logistic regression over columns that different parties own.
+
+    Parameters
+    ----------
+    C : float
+        Inverse of the penalty, as in scikit-learn.
+    l1_ratio : float
+        Part of the absolute values in the penalty, 0 to 1.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns and labels have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalLogisticRegression
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((40, 2)), "shop": random.standard_normal((40, 3))}
+    >>> y = np.sign(tables["bank"][:, 0] + tables["shop"][:, 1])
+    >>> model = VerticalLogisticRegression().fit(tables, y)
+    >>> model.coef_.shape, model.score(tables, y) > 0.9
+    ((1, 5), True)
+    """
 
     def __init__(
         self,
@@ -140,6 +181,44 @@ class VerticalSVC(VerticalClassifier):
     """The linear support vector machine over columns that different parties own.
 
     With K > 2 classes there is a row of ``coef_`` for each pair (i, j), i < j, positive for i.
+
+    Parameters
+    ----------
+    C : float
+        Inverse of the penalty, as in scikit-learn.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns and labels have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalSVC
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((40, 2)), "shop": random.standard_normal((40, 3))}
+    >>> y = np.sign(tables["bank"][:, 0] + tables["shop"][:, 1])
+    >>> model = VerticalSVC().fit(tables, y)
+    >>> model.coef_.shape, model.score(tables, y) > 0.9
+    ((1, 5), True)
     """
 
     def __init__(

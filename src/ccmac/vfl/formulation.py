@@ -67,6 +67,47 @@ def problem(
     show every label of a squared loss and the sign of those of a logistic one.
     ``intercept=True`` adds an unpenalized one, ``standardize=True`` divides every column by its
     standard deviation, ``sample_weight=`` weighs the rows.
+
+    Parameters
+    ----------
+    X : mapping, list or table
+        The parties' tables, or one table whose columns are dealt out.
+    y : array_like
+        Labels, one a row.
+    n_agents : int, optional
+        Deal the columns of one table out at random to so many.
+    loss : str
+        "squared", "huber", "absolute", "logistic", "hinge" or "multinomial".
+    regularization : float
+        lambda of (1/N) sum loss + (lambda/2) ||w||^2.
+    partition_seed : int
+        Of the random partition.
+    shares : None, array_like, ("cross_factor", chi) or "feature-norm"
+        Shares of the predictions; equal by default.
+    label_owner : int or str, optional
+        The party that brings the labels and keeps the loss.
+    shared_regularization : float
+        rho, a ridge on the predictions.
+    l1 : float
+        Factor of ||w||_1.
+    delta : float
+        Huber's threshold, in the units of y.
+    **further
+        parties, key, join, intercept, standardize, sample_weight.
+
+    Returns
+    -------
+    VflProblem
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> result = ccmac.solve(problem, "ring")
+    >>> result.status, problem.weights(result).shape
+    ('optimal', (6,))
     """
     options = _further(further)
     if options["alpha"] is not None:

@@ -62,7 +62,46 @@ class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc
 
 
 class VerticalRidge(VerticalRegressor):
-    """Least squares with a squared penalty, over columns that different parties own."""
+    """Least squares with a squared penalty, over columns that different parties own.
+
+    Parameters
+    ----------
+    alpha : float
+        Factor of ||w||^2, as in scikit-learn.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns and labels have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalRidge
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((40, 2)), "shop": random.standard_normal((40, 3))}
+    >>> y = tables["bank"][:, 0] + tables["shop"][:, 1]
+    >>> model = VerticalRidge(alpha=0.1).fit(tables, y)
+    >>> model.coef_.shape, round(model.score(tables, y), 4)
+    ((5,), 1.0)
+    """
 
     def __init__(
         self,
@@ -104,6 +143,46 @@ class VerticalElasticNet(VerticalRegressor):
     """Least squares with a penalty that mixes ||w||_1 and ||w||^2.
 
     ``tol`` bounds the value's error, of (1/2W) sum s_j (...)^2 + ... over the labels' variance.
+
+    Parameters
+    ----------
+    alpha : float
+        Factor of the penalty, as in scikit-learn.
+    l1_ratio : float
+        Part of the absolute values in it, 0 to 1.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns and labels have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalElasticNet
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((40, 2)), "shop": random.standard_normal((40, 3))}
+    >>> y = tables["bank"][:, 0] + tables["shop"][:, 1]
+    >>> model = VerticalElasticNet(alpha=0.01).fit(tables, y)
+    >>> model.coef_.shape, model.score(tables, y) > 0.99
+    ((5,), True)
     """
 
     def __init__(
@@ -146,7 +225,46 @@ class VerticalElasticNet(VerticalRegressor):
 
 
 class VerticalLasso(VerticalElasticNet):
-    """Least squares with the penalty alpha ||w||_1."""
+    """Least squares with the penalty alpha ||w||_1.
+
+    Parameters
+    ----------
+    alpha : float
+        Factor of ||w||_1, as in scikit-learn.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns and labels have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalLasso
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((40, 2)), "shop": random.standard_normal((40, 3))}
+    >>> y = tables["bank"][:, 0] + tables["shop"][:, 1]
+    >>> model = VerticalLasso(alpha=0.01).fit(tables, y)
+    >>> model.coef_.shape, int((abs(model.coef_) > 1e-6).sum())
+    ((5,), 2)
+    """
 
     def __init__(
         self,
@@ -186,6 +304,46 @@ class VerticalHuber(VerticalRegressor):
     (of half the mean loss over the labels' deviation, times the square of the weights' size if
     above one). A scale below a millionth of the labels' deviation counts as that much; where the
     fit is that exact and alpha tiny, neither may be proved, and a warning says so.
+
+    Parameters
+    ----------
+    epsilon : float
+        Residuals beyond epsilon times the scale count linearly; at least 1.
+    alpha : float
+        Factor of ||w||^2.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns and labels have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalHuber
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((40, 2)), "shop": random.standard_normal((40, 3))}
+    >>> y = tables["bank"][:, 0] + tables["shop"][:, 1] + 0.1 * random.standard_normal(40)
+    >>> model = VerticalHuber().fit(tables, y)
+    >>> model.coef_.shape, model.score(tables, y) > 0.9
+    ((5,), True)
     """
 
     def __init__(

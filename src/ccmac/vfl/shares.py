@@ -20,7 +20,28 @@ ZERO_SUM_SEED = 307
 
 
 def cross_factor_weights(n: int, chi: float, seed: int = ZERO_SUM_SEED) -> Array:
-    """alpha = 1/n + c/sqrt(n(1-c^2)) v with a unit zero-sum v, c = (chi^2-1)/(chi^2+1)."""
+    """alpha = 1/n + c/sqrt(n(1-c^2)) v with a unit zero-sum v, c = (chi^2-1)/(chi^2+1).
+
+    Parameters
+    ----------
+    n : int
+        Number of parties.
+    chi : float
+        The cross factor wanted, at least 1.
+    seed : int
+        Of the direction.
+
+    Returns
+    -------
+    ndarray
+        Shares that sum to one.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> round(float(ccmac.vfl.cross_factor_weights(4, 3.0).sum()), 9)
+    1.0
+    """
     whole("vfl: the number of parties", n, 1)
     if number("vfl: cross factor", chi) < 1:
         raise InputError(f"vfl: cross factor {chi} is below 1, the smallest there is")

@@ -31,7 +31,24 @@ from ccmac.workspace.constraints import Constraints
 
 @dataclass(frozen=True)
 class CrossIpm(Method):
-    """Predictor and corrector steps, one sum of a matrix each."""
+    """Predictor and corrector steps, one sum of a matrix each.
+
+    Parameters
+    ----------
+    radius : float, optional
+        R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated).
+    accuracy : float, optional
+        Absolute accuracy eps (tol max(1, |F|)).
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, np.sign(X[:, 0]), 3, loss="hinge")
+    >>> ccmac.solve(problem, "ring", ccmac.methods.CrossIpm()).status
+    'optimal'
+    """
 
     name = "cross-ipm"
     summary = "quadratics with bounds or kinks, curved or flat: interior points, one sum a step"

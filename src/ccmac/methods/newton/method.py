@@ -32,7 +32,22 @@ def summable(work: Workspace) -> Constraints | None:
 
 @dataclass(frozen=True)
 class CrossNewton(Method):
-    """Newton steps on what one averaging each can sum."""
+    """Newton steps on what one averaging each can sum.
+
+    Parameters
+    ----------
+    sketch : int, optional
+        Random vectors that open the span of multipliers, in one averaging.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, np.sign(X[:, 0]), 3, loss="logistic")
+    >>> ccmac.solve(problem, "ring", ccmac.methods.CrossNewton()).status
+    'optimal'
+    """
 
     name = "cross-newton"
     summary = "Newton's method for smooth losses, one averaging a step"

@@ -216,7 +216,30 @@ class PenaltyMethod(JudgedMethod):
 
 @dataclass(frozen=True)
 class Dpmm(PenaltyMethod):
-    """The decentralized proximal method of multipliers."""
+    """The decentralized proximal method of multipliers.
+
+    Parameters
+    ----------
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    reduction : {"R1", "R2", "R3"}
+        How z and consensus are coupled (default R1).
+    penalty : float, optional
+        In units of the balanced penalty (1).
+    tune : {"grid"}, optional
+        Penalty: settings of a grid race first, charged to setup.
+    proximal : float, optional
+        1/alpha in units of mu (0.01).
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.Dpmm()).status
+    'optimal'
+    """
 
     name = "dpmm"
     summary = "decentralized proximal method of multipliers: local argmins, one round an iteration"
@@ -232,7 +255,28 @@ class Dpmm(PenaltyMethod):
 
 @dataclass(frozen=True)
 class TrackingAdmm(PenaltyMethod):
-    """ADMM with tracked violations."""
+    """ADMM with tracked violations.
+
+    Parameters
+    ----------
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    reduction : {"R1", "R2", "R3"}
+        How z and consensus are coupled (default R1).
+    penalty : float, optional
+        In units of the balanced penalty (1).
+    tune : {"grid"}, optional
+        Penalty: settings of a grid race first, charged to setup.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.TrackingAdmm()).status
+    'optimal'
+    """
 
     name = "tracking-admm"
     summary = "ADMM with tracked violations: local argmins, one round an iteration"

@@ -63,7 +63,24 @@ class CoupledIteration(AcceleratedIteration):
 
 @dataclass(frozen=True)
 class CoupledYarmoshik(JudgedMethod):
-    """The accelerated method for coupled constraints, on a reduction."""
+    """The accelerated method for coupled constraints, on a reduction.
+
+    Parameters
+    ----------
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    reduction : {"R1", "R2", "R3"}
+        How z and consensus are coupled (default R1).
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.CoupledYarmoshik()).status
+    'optimal'
+    """
 
     name = "coupled-yarmoshik"
     summary = "accelerated method for coupled constraints, on a reduction R1, R2 or R3"

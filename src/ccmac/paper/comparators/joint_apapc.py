@@ -21,7 +21,28 @@ from ccmac.workspace import Workspace
 
 @dataclass(frozen=True)
 class JointApapc(Method):
-    """The same iteration on the unnormalized joint stack with the scalar balance eta*."""
+    """The same iteration on the unnormalized joint stack with the scalar balance eta*.
+
+    Parameters
+    ----------
+    realization : {"averaged", "canonical"}
+        How the constraints are executed (default averaged).
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    interval : {"certificate", "tight", "minimal"}
+        Where the spectrum of the stack is taken from (default tight).
+    eta : float, optional
+        Weight of channel 2 (the balance eta* by default).
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.JointApapc()).status
+    'optimal'
+    """
 
     name = "joint-apapc"
     summary = "the same iteration on the unnormalized joint stack"

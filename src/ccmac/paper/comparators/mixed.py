@@ -168,7 +168,24 @@ def coupled_through_z(work: Workspace) -> bool:
 
 @dataclass(frozen=True)
 class MixedYarmoshik(JudgedMethod):
-    """The accelerated method for mixed constraints: directly when B = 0, else on R2 or R3."""
+    """The accelerated method for mixed constraints: directly when B = 0, else on R2 or R3.
+
+    Parameters
+    ----------
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    reduction : {"R2", "R3"}, optional
+        Where z goes if B is not zero.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.MixedYarmoshik(reduction="R2")).status
+    'optimal'
+    """
 
     name = "mixed-yarmoshik"
     summary = "accelerated method for mixed constraints with B = 0 (or reduction R2, R3)"

@@ -203,6 +203,26 @@ class CondatVu(PrimalDualMethod):
     """Condat (2013), Vu (2013): gradient steps in the primal, extrapolated steps in the dual.
 
     With s = max(L/2, (mu L kappa(K'K))^{1/2}): sigma = s/||K||^2, tau = 0.999/(L/2 + s).
+
+    Parameters
+    ----------
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    balance : float, optional
+        Factor of the rule that splits the steps (1).
+    scale : float, optional
+        S^2 of z = s z~ in units of the balanced scale.
+    tune : {"grid"}, optional
+        Balance: settings of a grid race first, charged to setup.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.CondatVu()).status
+    'optimal'
     """
 
     name = "condat-vu"
@@ -222,6 +242,26 @@ class Pdhg(PrimalDualMethod):
 
     tau = (mu L kappa(K'K))^{-1/2}, sigma = 1/(tau ||K||^2); linear when Phi is smooth and strongly
     convex.
+
+    Parameters
+    ----------
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    balance : float, optional
+        Factor of the rule that splits the steps (1).
+    scale : float, optional
+        S^2 of z = s z~ in units of the balanced scale.
+    tune : {"grid"}, optional
+        Balance: settings of a grid race first, charged to setup.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.Pdhg()).status
+    'optimal'
     """
 
     name = "pdhg"
@@ -241,6 +281,26 @@ class Papc(PrimalDualMethod):
 
     tau = 2/(L + mu), sigma = 1/(tau ||K||^2); linear at max{(1 - tau mu)^2, 1 - lambda_-/lambda_+}
     when Phi is strongly convex.
+
+    Parameters
+    ----------
+    certificates : Certificates, optional
+        Spectral constants you vouch for; the rest is estimated.
+    balance : float, optional
+        Factor of the rule that splits the steps (1).
+    scale : float, optional
+        S^2 of z = s z~ in units of the balanced scale.
+    tune : {"grid"}, optional
+        Balance: settings of a grid race first, charged to setup.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((30, 6))
+    >>> problem = ccmac.vfl.problem(X, X[:, 0], 3)
+    >>> ccmac.solve(problem, "ring", ccmac.methods.Papc()).status
+    'optimal'
     """
 
     name = "papc"
