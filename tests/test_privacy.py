@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,37 +176,125 @@ def test_a_masked_direct_solve_is_proved_where_sums_of_squares_tell_rows_apart()
     assert error <= result.error_bound <= 1e-8 * max(1.0, size)
 
 
-@pytest.mark.parametrize("method", ["cross-cg", "cross-apapc", "cross-direct"])
-def test_what_travels_open_beside_masked_sums_does_not_depend_on_the_data(
-    method: str, monkeypatch: pytest.MonkeyPatch
+def general(rng: np.random.Generator) -> ccmac.Problem:
+    """All four families of blocks; curvature, equations and right-hand sides are private."""
+    agents = []
+    for _ in range(3):
+        linear, A, B, b, c = (rng.standard_normal(k) for k in (5, (2, 3), (2, 2), 2, 1))
+        factor = rng.standard_normal((5, 5))
+        f = ccmac.objectives.Quadratic(np.eye(5) + factor @ factor.T, linear)
+        agents.append(ccmac.Agent(f, A=A, B=B, b=b, C=rng.standard_normal((1, 3)), c=c))
+    return ccmac.Problem(agents)
+
+
+def vertical(rng: np.random.Generator, loss: str) -> ccmac.Problem:
+    """A table with a column of zeros and ones, and labels."""
+    X = rng.standard_normal((16, 6))
+    X[:, 0] = rng.random(16) < 0.5
+    y = rng.standard_normal(16)
+    if loss in ("logistic", "hinge"):
+        y = np.where(np.arange(16) < 2, [-1.0, 1.0] * 8, np.sign(y))  # both classes are there
+    return ccmac.vfl.problem(X, y, 3, loss=loss, regularization=float(rng.uniform(0.1, 0.2)))
+
+
+def bounded(rng: np.random.Generator) -> ccmac.Problem:
+    agents = [
+        ccmac.Agent(
+            ccmac.objectives.Quadratic(np.diag(rng.uniform(1, 2, 3)), rng.standard_normal(3)),
+            A=rng.standard_normal((2, 3)),
+            b=0.1 * rng.standard_normal(2),
+            lower=-rng.uniform(1, 2, 3),
+            upper=rng.uniform(1, 2, 3),
+        )
+        for _ in range(3)
+    ]
+    return ccmac.Problem(agents)
+
+
+@pytest.mark.parametrize(
+    ("make", "method"),
+    [
+        (general, "cross-cg"),
+        (general, "cross-apapc"),
+        (general, "cross-direct"),
+        (general, "cross-lbfgs"),
+        (bounded, "auto"),
+        *(
+            pytest.param(partial(vertical, loss=loss), method, id=f"{loss}-{method}")
+            for loss, method in (
+                ("squared", "auto"),
+                ("squared", "cross-cg"),
+                ("logistic", "auto"),
+                ("huber", "auto"),
+                ("hinge", "auto"),
+            )
+        ),
+    ],
+    ids=lambda v: v if isinstance(v, str) else getattr(v, "__name__", "vertical"),
+)
+def test_what_travels_open_next_to_masked_sums_does_not_depend_on_the_data(
+    make: Callable[[np.random.Generator], ccmac.Problem],
+    method: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Sizes, flags, exponents are whole numbers; of the rest only constants are declared to all."""
-    opened: list[float] = []
+    """Every open word of a run is a small whole number, and the same whatever the private data.
+
+    No norm, no constant of an objective, no digest of a loss: other columns of zeros and ones,
+    other labels and curvatures leave the same words.
+    """
+    opened: list[Any] = []
     pool = ccmac.InProcess._pool
 
     def seen(self: Any, scheme: Any, parts: Any, tables: Any) -> Any:
-        numbers = np.concatenate([np.zeros(0), *(np.ravel(table) for table in tables)])
-        opened.extend(numbers[np.isfinite(numbers) & (numbers != np.rint(numbers))].tolist())
+        opened.extend(table.tolist() for table in tables)
+        assert not any(part.size for part in parts)  # whatever is summed is masked
         return pool(self, scheme, parts, tables)
 
     monkeypatch.setattr(ccmac.InProcess, "_pool", seen)
-    told = []
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        factor = np.random.default_rng(7).standard_normal((5, 5))  # the objectives' curvature
-        H = np.eye(5) + factor @ factor.T
-        agents = []
-        for _ in range(3):
-            linear, A, B, b, c = (rng.standard_normal(k) for k in (5, (2, 3), (2, 2), 2, 1))
-            f = ccmac.objectives.Quadratic(H, linear)
-            agents.append(ccmac.Agent(f, A=A, B=B, b=b, C=[[0.6, 0.8, 0.0]], c=c))
-        ccmac.solve(
-            ccmac.Problem(agents), "ring", method, 1e-6, averaging="masked", max_iterations=20
-        )
-        told.append(sorted(set(opened)))
+    runs = []
+    for seed in range(3):
+        problem = make(np.random.default_rng(seed))
+        ccmac.solve(problem, "ring", method, 1e-6, averaging="masked", max_iterations=12)
+        runs.append(list(opened))
         opened.clear()
-    assert told[0]
-    assert told[0] == told[1]
+    words = np.concatenate([np.ravel(table) for run in runs for table in run])
+    assert words.size
+    assert np.array_equal(words, np.rint(words))
+    assert np.abs(words).max() <= 64  # sizes, yes or no
+    short = min(map(len, runs))  # runs may end at different iterations
+    assert runs[0][:short] == runs[1][:short] == runs[2][:short]
+
+
+def test_a_masked_maximum_tells_nothing_else() -> None:
+    """The words of a maximum are random where somebody reaches, whoever and how many it may be."""
+    network = ccmac.Network.ring(4)
+    runtime = ccmac.InProcess(network, averaging="masked")
+    scheme = runtime.averaging
+    rng = np.random.default_rng(0)
+    for spread in (0.0, 1.0, 200.0):
+        values = np.exp(spread * rng.standard_normal((4, 5)))
+        low, high = runtime.extremes(values, values)
+        assert (values.max(axis=0) <= high).all()
+        assert (high <= 1.05 * values.max(axis=0)).all()
+        assert (values.min(axis=0) >= low).all()
+        assert (low >= values.min(axis=0) / 1.05).all()
+    ends = np.array([[0.0, np.inf, 5e-324, 1.7e308]] * 4)
+    low, high = runtime.extremes(ends, ends)
+    assert high.tolist()[:2] == [0.0, np.inf]
+    assert (low <= ends[0]).all()
+    assert (high >= ends[0]).all()
+    sums = []
+    for levels in ([[3], [0], [0], [0]], [[3], [3], [2], [3]]):
+        shared: list[Any] = []
+        share = runtime._share
+        runtime._share = lambda words, tables, s=share, k=shared: (
+            k.append(words) or s(words, tables)
+        )  # type: ignore[method-assign,misc]
+        assert scheme.highest(runtime, np.array(levels), 8).tolist() == [3]  # type: ignore[attr-defined]
+        runtime._share = share  # type: ignore[method-assign]
+        sums.append(np.add.reduce(shared[0], axis=0, dtype=np.uint64))
+    assert all((total[:3] != 0).all() and not total[3:].any() for total in sums)
+    assert not (sums[0][:3] == sums[1][:3]).any()
 
 
 def test_a_checkpoint_lets_guesses_of_an_agents_data_be_confirmed(tmp_path: Path) -> None:

@@ -399,7 +399,7 @@ def against(
                 misbehave(connection)
                 until_closed(connection)
             return None
-        with pair.links(0, patience=3.0, wait=5.0, **more) as links:
+        with pair.links(0, patience=3.0, wait=12.0, **more) as links:
             links.start()
             time.sleep(pause)
             return [links.receive(1, due) for _ in range(2)]
@@ -505,7 +505,7 @@ def test_numbers_that_are_not_finite_are_refused_by_all(
             return runtime.average(np.full((1, 3), value if i == 2 else 1.0))
 
     found = at_once(run, range(4))
-    who = "an agent" if averaging == "tree" else "agent 2"
+    who = "agent 2" if averaging == "relay" else "an agent"
     for error in found.values():
         assert isinstance(error, PeerLost)
         assert str(error) == f"{who}: sent numbers that are not finite; the run ends"
@@ -533,8 +533,8 @@ def test_the_words_of_an_error_stay_where_it_happened(
     frames: list[Frame] = []
     read = wire.read
 
-    async def recorded(*arguments: Any) -> Frame:
-        frame = await read(*arguments)
+    async def recorded(*arguments: Any, **more: Any) -> Frame:
+        frame = await read(*arguments, **more)
         frames.append(frame)
         return frame
 

@@ -413,16 +413,27 @@ def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
             if value >= REACH * defect and value >= least / 10:
                 rows[k, 2 * column : 2 * column + 2] = value, defect
                 multipliers[i, column] = multiplier
+    hidden = work.runtime.averaging.hides
+    if hidden:  # yes or no, and the worst condition of all
+        _, worst = work.runtime.extremes(rows[:, :0], rows[:, 1:4:2])
+        work.own_condition = max(1.0, float(worst.max()))
+        proofs = rows.copy()
+        rows[:, :4:2] = rows[:, :4:2] > 0
+        rows[:, 1:4:2] = 0.0
     received = work.runtime.piggyback(rows, whole=True)
     work.gather_constraints()  # where all may know the equations, they travel along
     table = received.value
     work.agreed["independent"] = not table[:, 4].any()  # whatever the right-hand sides
     conditions = np.where(table[:, :4:2] == 0, table[:, 1:4:2], 1.0)
-    work.own_condition = max(1.0, float(conditions.max()))
+    work.own_condition = max(work.own_condition, float(conditions.max()))
     for column, (name, side_name) in enumerate((("C", "c"), ("D", "e"))):
         values = table[:, 2 * column]
         agent_index = int(np.argmax(values))
         value, defect = (float(v) for v in table[agent_index, 2 * column : 2 * column + 2])
+        if hidden and value > 0:  # of one agent alone, which all learn
+            there = [i == agent_index for i in problem.agents]
+            alone = np.where(np.array(there)[:, None], proofs[:, 2 * column : 2 * column + 2], 0.0)
+            value, defect = (float(v) for v in work.runtime.total(alone))
         if value <= 0 or value < farkas.reach * defect:
             continue
         mine = multipliers.get((agent_index, column))

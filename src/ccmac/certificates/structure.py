@@ -110,10 +110,9 @@ class DualBound:
         """y and nu; there are no other equations."""
         parts = self.parts
         problem = self.parts.problem
-        owned = list(problem.agents)
-        nu = np.outer(-parts.h_of[owned], z)
+        nu = np.outer([-part.h for part in parts.parts], z)
         nu += parts.g_z
-        nu -= np.outer(parts.multiples[owned], multiplier)
+        nu -= np.outer(parts.table.own("multiple"), multiplier)
         local = [np.zeros(k) for k in problem.p.values()]
         return Multipliers(multiplier.copy(), local, [np.zeros(k) for k in problem.r.values()], nu)
 

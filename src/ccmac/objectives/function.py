@@ -42,6 +42,9 @@ class Function(Objective):
     entrywise_steps: bool = False
     """``prox_at`` takes a vector of steps, so x and z may have their own."""
 
+    public_name: float | None = None
+    """A number by which all agents that know this function know that it is the same."""
+
     @property
     def size(self) -> int | None:
         """Length of v if the data fix it, else None."""

@@ -44,12 +44,15 @@ if TYPE_CHECKING:
     from ccmac.runtime.base import Runtime
 
 Words = NDArray[np.uint64]
-HEADROOM = 4  # bits between what was needed and what is agreed
+HEADROOM = 2  # bits between what was needed and what is agreed
 BITS = 62
 DIGITS = 2
 FARTHEST = 2**31  # of widths and scales that are stored
-FARTHEST_NEED = 1024  # the E of the largest float
 FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
+STEP = 4  # bits between two scales that may be agreed upon
+TOP = (1024 - FIRST) // STEP + 2  # the level of what is not finite
+LOWEST = -1074  # exponent of the smallest float
+FINE = 16  # steps to a factor of 2
 
 
 class Masked(Relay):
@@ -112,11 +115,10 @@ class Masked(Relay):
         while np.add.reduce(words[:, -1], dtype=np.uint64):
             if self.repeated > repeated + 1:  # what was agreed upon fits
                 raise PeerLost("an agent: sent masked words that are none; the run ends")
-            needs = self.needs(parts)
-            runtime.ledger.charge_cost(runtime.gather_cost(len(parts)))
-            [everybody] = runtime._pool(self, [], [needs])[1]
-            runtime.check_finite(np.where(everybody > FARTHEST_NEED, np.inf, everybody))
-            broken = self.agree(widths, everybody)
+            needs = np.where(np.isinf(self.needs(parts)), FIRST + STEP * TOP, self.needs(parts))
+            levels = self.highest(runtime, np.ceil((needs - FIRST) / STEP).astype(int), TOP)
+            broken = self.agree(widths, levels)
+            runtime.check_finite(np.where(broken, np.inf, 0.0)[None])
             runtime.ledger.charge_cost(runtime.average_cost(sum(widths)))
             words, _ = runtime._share(self.words(parts, broken), [])
         return self.sums(widths, words, broken), found
@@ -142,16 +144,48 @@ class Masked(Relay):
         unfit = np.asarray(np.sum(~fits & ~broken, axis=1, dtype=np.uint64))
         return np.concatenate([*columns, unfit[:, None]], axis=1)
 
-    def agree(self, widths: tuple[int, ...], needs: Array) -> NDArray[np.bool_]:
-        """Raise the scales to what all have said they need; which parts are not finite."""
+    def agree(self, widths: tuple[int, ...], levels: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Raise the scales to what somebody needs; which parts are not finite."""
         scales = self.scales(widths)
-        broken = np.isinf(needs).any(axis=0)
-        most = np.where(np.isinf(needs), FIRST, needs).max(axis=0)
-        for k, need in enumerate(most):
-            if need > scales[k]:
-                scales[k] = int(need) + HEADROOM
+        for k, level in enumerate(levels.tolist()):
+            need = FIRST + STEP * level
+            if level < TOP and need > scales[k]:
+                scales[k] = need + HEADROOM
         self.repeated += 1
-        return np.asarray(broken)
+        return np.asarray(levels == TOP)
+
+    def highest(self, runtime: Runtime, levels: NDArray[np.int64], top: int) -> NDArray[np.int64]:
+        """The largest level (0..``top``) of every column; nothing else of them is learned.
+
+        An agent adds a random word at every place up to its own level: a sum of 0 means that nobody
+        is there. One averaging.
+        """
+        places = np.arange(top) < levels[:, :, None]
+        random = np.frombuffer(secrets.token_bytes(8 * places.size), dtype=np.uint64)
+        words = np.where(places, random.reshape(places.shape), np.uint64(0))
+        words = words.reshape(len(levels), -1)
+        runtime.ledger.charge_cost(runtime._row_cost(self, words.shape[1], []))
+        sums = np.add.reduce(runtime._share(words, [])[0], axis=0, dtype=np.uint64)
+        return np.asarray(np.count_nonzero(sums.reshape(-1, top), axis=1))
+
+    def largest(self, runtime: Runtime, values: Array) -> Array:
+        """At least the largest of every column of numbers >= 0, at most 2^(1/FINE) times as much.
+
+        First its exponent, in steps of STEP, then where it lies between two of these.
+        """
+        top = (1024 - LOWEST) // STEP + 2
+        exponents = 1 + (np.frexp(values)[1] - LOWEST) // STEP
+        coarse = np.where(np.isfinite(values), np.where(values > 0, exponents, 0), top)
+        found = self.highest(runtime, coarse, top)
+        low = STEP * (found - 1) + LOWEST - 1  # log2 of the end below
+        with np.errstate(all="ignore"):
+            above = 1 + np.floor(FINE * (np.log2(values) - low))
+        inside = (coarse == found) & (found > 0) & (found < top)
+        fine = np.clip(np.where(inside, above, 0.0), 0, STEP * FINE + 1).astype(int)
+        level = self.highest(runtime, fine, STEP * FINE + 1)
+        with np.errstate(over="ignore"):  # the largest float may be passed, as by infinity
+            ends = np.ldexp(np.exp2(level / FINE) * (1 + 1e-12), low)
+        return np.where(found == 0, 0.0, np.where(found == top, np.inf, ends))
 
     def sums(self, widths: tuple[int, ...], words: Words, broken: NDArray[np.bool_]) -> list[Array]:
         """The parts' sums, shape (1, width) each, from all agents' words in any order."""

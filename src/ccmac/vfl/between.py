@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -327,6 +328,7 @@ class _Labels:
     mine: bool
     shared: bool
     classes: tuple[Any, ...]
+    name: float | None = None
 
     @classmethod
     def announced(cls, agreement: Agreement, y: Any, keys: Any, runtime: Runtime) -> _Labels:
@@ -341,11 +343,10 @@ class _Labels:
         holder = int(holders[0])
         outputs = int(known[holder, 1])
         if agreement.share_labels:
-            rows = len(keys)
-            line = np.zeros(rows) if targets is None else targets
-            return cls(
-                runtime.gather(line[None, :])[holder], outputs, targets is not None, True, classes
-            )
+            line = np.zeros(len(keys)) if targets is None else targets
+            line = np.append(line, float(secrets.randbits(48)))  # the name of the loss, for all
+            *y, name = runtime.gather(line[None, :])[holder]
+            return cls(np.array(y), outputs, targets is not None, True, classes, float(name))
         return cls(targets, outputs, targets is not None, False, classes)
 
     def loss(self, model: VerticalModel, centred: bool, n: int) -> Any:
@@ -353,7 +354,9 @@ class _Labels:
         if self.y is None:
             return None
         y = self.y - self.y.mean() if centred else self.y
-        return model.shared_loss(y, 1.0 / n if self.shared else 1.0)
+        loss = model.shared_loss(y, 1.0 / n if self.shared else 1.0)
+        loss.public_name = self.name
+        return loss
 
     def intercept(
         self, model: VerticalModel, part: Any, centred: bool, result: Result

@@ -141,8 +141,7 @@ class Workspace:
     @cached_property
     def coupling(self) -> Coupling:
         """H = [A, B] of the owned agents."""
-        own = self.curvature.multiple[list(self.problem.agents)]
-        return Coupling(self.problem, self.runtime, multiples=own)
+        return Coupling(self.problem, self.runtime, multiples=self.curvature.own("multiple"))
 
     @cached_property
     def local(self) -> LocalEquations:

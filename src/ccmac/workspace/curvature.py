@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ from ccmac.runtime.base import Runtime
 
 AUGMENT_GAIN = 4.0  # an augmentation must improve the condition number by this much
 DENSE = 3000  # unknowns of a Hessian that may be factorized
+CONSTANTS = 6  # columns of the table that come first
+MULTIPLE = 11  # the column beta_i
 NO_BOUND = 1e300  # stands for the convexity of a block of size zero
 
 
@@ -40,7 +43,9 @@ class CurvatureTable:
     ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, its ``shape`` (2: quadratic, 1:
     with bounds or kinks as well, 0: neither), whether it has a prox, a Hessian of (x, z), or a
     quadratic that is cheap to factorize (``factors``), the ``multiple`` beta_i where B_i = beta_i I
-    (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i.
+    (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i. Where rows are hidden the
+    constants stand in for those that nobody knows (:func:`_stand_ins`); :meth:`own` has the real
+    ones of the agents here.
     """
 
     L_x: Array
@@ -63,13 +68,20 @@ class CurvatureTable:
         self.runtime = runtime
         known = multiples_of(problem.blocks("B")) if multiples is None else multiples
         rows = [_declared(problem, i, c) for i, c in zip(problem.agents, known, strict=True)]
-        gathered = runtime.gather(np.array(rows, dtype=np.float64))
-        for name, column in zip(type(self).__annotations__, gathered.T, strict=True):
+        own = np.array(rows, dtype=np.float64)
+        names = list(type(self).__annotations__)
+        columns = _stand_ins(own, runtime) if runtime.averaging.hides else runtime.gather(own).T
+        for name, column in zip(names, columns, strict=True):
             setattr(self, name, column)
+        self._own = dict(zip(names, own.T, strict=True))
         if self.smooth and not (problem.q or self.d.any()):  # of nothing every constant holds
             self.L_x = self.mu_x = self.L_z = self.mu_z = self.L = self.mu = np.ones(len(self.d))
         self._scaled: dict[float, tuple[float, float]] = {}
         self.floor = 0.0
+
+    def own(self, name: str) -> Array:
+        """A column's entries of the agents here, which nobody else need know."""
+        return np.asarray(self._own[name])
 
     @property
     def smooth(self) -> bool:
@@ -206,9 +218,10 @@ class CurvatureTable:
                 d = self.problem.d[i]
                 q = self.problem.q
                 pairs.append(agent.objective.scaled_curvature(d, q, 1.0, s))
-            both = self.runtime.gather(np.array(pairs, dtype=np.float64))
+            both = np.array(pairs, dtype=np.float64)
+            low, high = self.runtime.extremes(both[:, :1], both[:, 1:])
             least = min(1.0, s) ** 2 * float(self.mu.min())
-            self._scaled[s] = (max(float(both[:, 0].min()), least), float(both[:, 1].max()))
+            self._scaled[s] = (max(float(low[0]), least), float(high[0]))
         mu, L = self._scaled[s]
         if self.floor:
             L = L if 0 < L < np.inf else max(1.0, s * s) * float(self.L.max())
@@ -239,6 +252,47 @@ def _declared(problem: Problem, i: int, multiple: float) -> list[float]:
         problem.d[i],
         problem.r[i],
     ]
+
+
+def _stand_ins(rows: Array, runtime: Runtime) -> list[Array]:
+    """Columns for all agents where rows are hidden: sizes and abilities are told, of the constants
+    the least, the largest and the sum become known.
+
+    Of all vectors with these the constants' stand-ins are extreme: lambda_min of
+    :func:`recovered_curvature`, which is concave and symmetric, is smallest there. The multiples
+    beta_i get the same sum and sum of squares. Cost: two averagings and those of ``extremes``.
+    """
+    n = runtime.n
+    multiple = rows[:, MULTIPLE]
+    constants = rows[:, :CONSTANTS]
+    shown = np.delete(rows, [*range(CONSTANTS), MULTIPLE], axis=1)
+    told = runtime.gather(np.column_stack([shown, np.isnan(multiple)]))
+    low, high = runtime.extremes(constants, constants)
+    beta = np.nan_to_num(multiple)[:, None]
+    finite = np.where(np.isfinite(constants), constants, 0.0)
+    sums = runtime.total(np.hstack([finite, beta, beta**2]))
+    found = [_extreme(*given, n) for given in zip(low, high, sums, strict=False)]
+    mean = sums[-2] / n
+    spread = math.sqrt(max(sums[-1] / n - mean**2, 0.0) / max(n - 1, 1))
+    betas = np.full(n, mean - spread)
+    betas[0] = mean + (n - 1) * spread
+    found += list(told.T[:-1])
+    found.insert(MULTIPLE, np.full(n, np.nan) if told[:, -1].any() else betas)
+    return found
+
+
+def _extreme(low: float, high: float, total: float, n: int) -> Array:
+    """Entries of this sum, as many as possible at the ends."""
+    found = np.full(n, low)
+    if not low < high:
+        return found
+    if not math.isfinite(high):  # of L no bound; of mu there is none for blocks of size zero
+        return np.full(n, low if low > 0 and total == 0 else high)
+    rest = min(max(total - n * low, 0.0), n * (high - low))
+    whole = min(int(rest / (high - low)), n - 1)
+    found[:whole] = high
+    found[whole] += rest - whole * (high - low)
+    return found
 
 
 def _factors(problem: Problem, i: int) -> bool:

@@ -128,8 +128,15 @@ def declare(problem: Problem, runtime: Runtime) -> Declared:
     here, and the rows that concern them: one averaging.
     """
     parts = own_parts(problem)
-    form = runtime.piggyback(form_rows(problem, parts), whole=True)
+    mine = form_rows(problem, parts)
     multiples = multiples_of(problem.blocks("B"))
+    if runtime.averaging.hides:  # only sums of h and noise are known, and no supports
+        form = runtime.piggyback(mine[:, :1], whole=True)
+        sums = runtime.piggyback(mine[:, 1:])
+        table = CurvatureTable(problem, runtime, multiples)
+        means = np.tile(sums.value / runtime.n, (runtime.n, 1))
+        return table, np.hstack([form.value, means]), parts, None
+    form = runtime.piggyback(mine, whole=True)
     own = own_supports(problem, multiples)
     rows = runtime.piggyback(own, whole=True) if own.size else None
     table = CurvatureTable(problem, runtime, multiples)

@@ -73,9 +73,7 @@ class DualForm:
         self.table = table
         self.m = problem.m
         self.own_L = table.own_L[list(problem.agents)]  # of the agents here
-        self.multiples = table.multiple
-        self.h_of = declared[:, 1]
-        self.beta, self.h = math.fsum(self.multiples), math.fsum(self.h_of)
+        self.beta, self.h = math.fsum(table.multiple), math.fsum(declared[:, 1])
         self.c = self.beta**2 / self.h * (1 - 8 * EPS)
         least = table.mu_x - 2 * EPS * table.d * table.L_x
         self.mu = min(float(least[table.d > 0].min(initial=math.inf)), self.h * (1 - 4 * EPS))

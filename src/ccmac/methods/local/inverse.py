@@ -45,15 +45,16 @@ def constrained_inverse(solve: Solve, E: Array) -> Solve:
 
 
 def curvature_shift(table: CurvatureTable) -> Array:
-    """a_i with sum 0: f_i + (a_i/2) ||z_i||^2 changes nothing where the copies agree.
+    """a_i of the agents here: f_i + (a_i/2) ||z_i||^2, sum a_i = 0, changes nothing where copies
+    agree.
 
     Used when some agents have (nearly) no curvature in z, as when one agent owns the labels: every
     agent then gets the mean curvature. Zero for objectives that couple x and z.
     """
     h = table.mu_z
     if not table.separable or not np.isfinite(h).all() or h.min() >= LEAST_SHARE * h.mean():
-        return np.zeros(len(h))
-    return np.asarray(h.mean() - h)
+        return np.zeros(len(table.own("mu_z")))
+    return np.asarray(h.mean() - table.own("mu_z"))
 
 
 class OwnEquations:
@@ -101,7 +102,7 @@ class LocalInverses:
         for k, (i, agent) in enumerate(problem.agents.items()):
             d = problem.d[i]
             H, g, _ = agent.objective.quadratic(d, q)
-            H = plus_diagonal(H, np.repeat([0.0, shift[i]], [d, q]))
+            H = plus_diagonal(H, np.repeat([0.0, shift[k]], [d, q]))
             V_C, V_D, point = own.of(k)
             E = scipy.linalg.block_diag(V_C, V_D)
             self._apply.append(constrained_inverse(factorized(H, np.zeros(d + q)), E))

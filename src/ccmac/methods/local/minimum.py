@@ -187,8 +187,8 @@ class LocalMinimisers:
         self.space = space
         self.ledger = work.ledger
         self.objectives = [agent.objective for agent in problem.agents.values()]
-        shifts = curvature_shift(work.curvature)
-        self.shifted, self.shift = bool(shifts.any()), shifts[list(problem.agents)]
+        self.shift = curvature_shift(work.curvature)
+        self.shifted = bool(self.shift.any())
         own = OwnEquations(work)
         self._pieces: list[list[tuple[slice, Minimiser]]] = []
         for k, f in enumerate(self.objectives):

@@ -108,7 +108,8 @@ class Parts:
                 L = agent.objective.scaled_curvature(part.d[i], part.q, whole.t, whole.s)[1]
                 pair = (L, L)
             rows.append(pair)
-        L_x, L_z = space.runtime.gather(np.array(rows, dtype=np.float64)).max(axis=0)
+        own = np.array(rows, dtype=np.float64)
+        _, (L_x, L_z) = space.runtime.extremes(own[:, :0], own)
         if equal:
             L_x = L_z = max(L_x, L_z)
         smooth, simple = (ExecutionObjective(p, space, t=whole.t, s=whole.s) for p in problems)

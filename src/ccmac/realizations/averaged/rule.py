@@ -200,10 +200,11 @@ def local_interval(work: Workspace) -> tuple[float, float]:
     for block in work.problem.blocks("C"):
         rank, low, high = (0, 0.0, 0.0) if block is None else squared_range(dense(block))
         rows.append([low if rank else np.inf, high])
-    values = work.runtime.gather(np.array(rows, dtype=np.float64))
-    if not np.isfinite(values[:, 0]).any():
+    own = np.array(rows, dtype=np.float64)
+    [low], [high] = work.runtime.extremes(own[:, :1], own[:, 1:])
+    if not np.isfinite(low):
         return 1.0, 1.0
-    return float(values[:, 0].min()) * (1 - 1e-12), float(values[:, 1].max()) * (1 + 1e-12)
+    return float(low) * (1 - 1e-12), float(high) * (1 + 1e-12)
 
 
 # -- scale and normalizer --------------------------------------------------------------------------
