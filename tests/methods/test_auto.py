@@ -80,7 +80,8 @@ def test_a_method_that_diverges_is_followed_by_the_next(monkeypatch: pytest.Monk
         return isinstance(self.iteration, EliminatedNewton)
 
     monkeypatch.setattr("ccmac.methods.driver._Health.failed", failed)
-    result = ccmac.solve(made.problem, made.network, max_iterations=2000)
+    method = Auto(reveal="sketch")
+    result = ccmac.solve(made.problem, made.network, method, max_iterations=2000)
     assert result.status == "optimal"
     assert result.plan is not None
     assert result.plan.method == "cross-apapc"

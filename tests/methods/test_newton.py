@@ -133,7 +133,8 @@ def test_breast_cancer_in_few_rounds() -> None:
     problem = vfl.problem(X, y, 3, loss="logistic", regularization=1 / len(y))
     spent = {}
     for sketch in (1, 10, None):
-        common: dict[str, Any] = {"method": CrossNewton(sketch=sketch), "tol": 1e-6}
+        method = CrossNewton(sketch=sketch, reveal="sketch")
+        common: dict[str, Any] = {"method": method, "tol": 1e-6}
         known = ccmac.solve(problem, "ring", reference=model.coef_[0], **common)
         proved = ccmac.solve(problem, "ring", **common)
         assert (known.status, proved.status) == ("optimal", "optimal")

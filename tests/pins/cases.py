@@ -266,6 +266,7 @@ def _baselines() -> Iterator[Case]:
     # Certified runs end so close to the solution that their bounds are rounding.
     ends = ("reference", 4)
     yield from _many("cross-newton", "logistic", ends, {}, {"sketch": 1}, {"averaging": "tree"})
+    yield from _many("cross-newton", "logistic", ends, {"reveal": "sketch"})
     yield from _many("auto", "logistic", (4,))
 
 

@@ -51,7 +51,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     "condat-vu": PRIMAL_DUAL,
     "pdhg": PRIMAL_DUAL,
     "papc": PRIMAL_DUAL,
-    "cross-newton": {"sketch": (2,)},
+    "cross-newton": {"sketch": (2,), "reveal": ("sketch",)},
 }
 # What belongs to another realization or schedule than the default: taken together, refused alone.
 OTHERS = ("rule", "delta", "interval", "model", "materialise", "spectra")

@@ -127,6 +127,7 @@ def diagonal_matrix(values: Array) -> sp.csr_array:
 
 Solve = Callable[[Array], Array]
 
+PIECE = 4096  # columns of a wide matrix at a time
 BAND_WORK = 2e11  # of a band factorization, up to which a sparse one is tried: factors below 2 GB
 
 
@@ -158,6 +159,16 @@ def factorized(H: Any, diagonal: Array) -> Solve:
     shifted[np.diag_indices_from(shifted)] += diagonal
     factor = la.cho_factor(shifted, overwrite_a=True)
     return lambda v: np.asarray(la.cho_solve(factor, v, check_finite=False))
+
+
+def weighted_gram(E: Array, weights: Array) -> Array:
+    """E diag(weights) E' of weights >= 0, by pieces that stay in the cache."""
+    total = np.zeros((len(E), len(E)))
+    root = np.sqrt(weights)
+    for k in range(0, E.shape[1], PIECE):
+        piece = E[:, k : k + PIECE] * root[k : k + PIECE]
+        total += piece @ piece.T
+    return total
 
 
 def gram_factorized(M: Any, weight: float, diagonal: Array) -> Solve:

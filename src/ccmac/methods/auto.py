@@ -22,7 +22,7 @@ from ccmac.methods.interior.made import solvable
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local.minimum import without_factorizations
-from ccmac.methods.newton.method import CrossNewton, summable
+from ccmac.methods.newton.method import REVEAL, CrossNewton, summable
 from ccmac.methods.options import option, options_of
 from ccmac.methods.realized import ACCESS, CERTIFICATES, REALIZATIONS
 from ccmac.methods.sliding.method import CrossSliding
@@ -166,7 +166,7 @@ FALLBACKS: dict[Kind, tuple[Kind, Kind]] = {
 RIVALS: dict[Kind, tuple[tuple[Kind, ...], tuple[Kind, ...]]] = {
     CrossDirect: ((CrossCg, CrossApapc), (CrossIpm, CrossContinuation)),
     CrossNewton: ((CrossApapc,), (CrossContinuation,)),
-    CrossCg: ((CrossDirect, CrossApapc), ()),
+    CrossCg: ((CrossDirect, CrossApapc, CrossNewton), ()),
     CrossLbfgs: ((CrossApapc,), ()),
 }
 
@@ -209,6 +209,7 @@ class Auto(Method):
     )
     certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
     access: str | None = option(None, str, ACCESS, choices=("factor", "matvec"))
+    reveal: str | None = option(None, str, REVEAL, choices=("range", "sketch"))
     radius: float | None = option(
         None, float, "R >= ||(x0, z0) - (x*, z*)||, where a gap is proved"
     )
@@ -236,10 +237,19 @@ class Auto(Method):
         rule = next(rule for rule in RULES if rule.holds(case))
         found = self._cheapest(self._with(rule.method), rule.why, work, request)
         kinds = FALLBACKS.get(type(found[0]))
-        if kinds is None:
+        if kinds is None or self._exhausts(found[0], work, request):
             return [found]
         after = kinds[0] if case.has("strongly convex") else kinds[1]
         return [found, (self._with(after), "what came before it stalled")]
+
+    def _exhausts(self, method: Method, work: Workspace, request: Request) -> bool:
+        """Whether everybody minimises alone, to rounding: nobody else gets nearer."""
+        explicit = work.gather_explicit() if isinstance(method, CrossNewton) else None
+        return (
+            isinstance(method, CrossNewton)
+            and explicit is not None
+            and method.takes_range(work, explicit, request)
+        )
 
     def alternatives(
         self, work: Workspace, request: Request, chosen: Method
@@ -268,6 +278,9 @@ class Auto(Method):
             return [self._with(next(rule.method for rule in FIRST_ORDER if rule.holds(case)))]
         strong, other = RIVALS.get(type(chosen), ((), ()))
         kinds = strong if "strongly convex" in work.capabilities else other
+        if isinstance(chosen, CrossCg):  # columns are sent where that is asked for
+            out = CrossApapc if self.reveal == "range" else CrossNewton
+            kinds = tuple(kind for kind in kinds if kind is not out)
         return [self._with(kind) for kind in kinds]
 
     def _cheapest(
@@ -281,6 +294,8 @@ class Auto(Method):
         matrix = work.runtime.average_cost(k * (k + 1) // 2)
         if costs.byte * matrix["bytes"] <= costs.round * matrix["rounds"]:
             return method, why
+        if self.reveal == "range" and work.eliminated is not None:
+            work.gather_explicit()  # says how many steps a sketch leaves
         mine = forecast(method, work, request)
         if mine is None:
             return method, why

@@ -28,7 +28,7 @@ from ccmac.methods.continuation import CrossContinuation
 from ccmac.methods.direct import STEPS, CrossDirect
 from ccmac.methods.interior.compressed import compressible
 from ccmac.methods.interior.method import CrossIpm
-from ccmac.methods.newton.method import USUAL, CrossNewton
+from ccmac.methods.newton.method import USUAL, CrossNewton, steps_after
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
@@ -41,8 +41,11 @@ def forecast(method: Method, work: Workspace, request: Request) -> Alternative |
     found: Alternative | None = None
     if work.stack is not None:
         return None
-    sketches = isinstance(method, CrossNewton) and work.gather_explicit() is not None
-    if sketches or (isinstance(method, CrossCg) and work.eliminated is not None):
+    explicit = work.gather_explicit() if isinstance(method, CrossNewton) else None
+    if isinstance(method, CrossNewton) and explicit is not None:
+        ranged = method.takes_range(work, explicit, request)
+        found = method.by_range(work) if ranged else method.by_sketch(work, explicit, request)
+    elif isinstance(method, CrossCg) and work.eliminated is not None:
         found = _sketched(method, work, request)
     elif isinstance(method, CrossDirect | CrossIpm | CrossNewton):
         found = _summed(method, work)
@@ -101,30 +104,22 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
     )
 
 
-def _sketched(method: Method, work: Workspace, request: Request) -> Alternative:
+def _sketched(method: CrossCg, work: Workspace, request: Request) -> Alternative:
     """A block of vectors of m floats once, one a step; a block of everything leaves little."""
     m = work.problem.m
     average = work.runtime.average_cost
-    explicit = work.gather_explicit() if isinstance(method, CrossNewton) else None
     parts = work.eliminated
-    again = parts.rank if explicit is None and parts is not None and parts.recycles else 0
+    again = parts.rank if parts is not None and parts.recycles else 0
     planned = planned_size(work.runtime, m, request.costs, again=again)
-    asked: int | None = getattr(method, "sketch", None)
-    if explicit is not None:
-        size = min(planned if asked is None else asked, explicit.rank)
-        own = Cost(argmins=3) if explicit.common else Cost(argmins=2, gradients=3)
-        once = average(m * (1 + size))
-        proofs = 5 * average(m)
-    else:
-        size = min(asked or min(planned, OPENING), m)
-        own = Cost(argmins=1)
-        once = Cost(argmins=size) + average(m * size)
-        proofs = average(m)
+    size = min(method.sketch or min(planned, OPENING), m)
+    once = Cost(argmins=size) + average(m * size)
     steps = 2 if size >= min(int(work.curvature.d.sum()), m) else 12
+    if (explicit := work.known_explicit) is not None:
+        steps = steps_after(size, work, explicit, request)
     memory = 2 * FLOAT_BYTES * m * (size + steps)
-    step = own + average(m)
+    step = Cost(argmins=1) + average(m)
     return Alternative(
-        SKETCH, method.name, once, step, steps, 4.0, memory, method.reveals, proofs=proofs
+        SKETCH, method.name, once, step, steps, 4.0, memory, method.reveals, proofs=average(m)
     )
 
 

@@ -24,11 +24,14 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import FLAG, Array, of_kind, positive, real_vector
+from ccmac.linalg.extended import Long
+from ccmac.linalg.symmetric import weighted_gram
 from ccmac.objectives.function import Function
 from ccmac.objectives.piecewise import crossing
 
 STEPS = 200
 RESOLVED = 1e-15
+CORRECTIONS = 3  # gradients in the long format, and Newton's steps between them
 DEPENDENT = 1e-14  # share of r/sigma next to 1 that is rounding
 
 
@@ -84,6 +87,7 @@ class ConcomitantHuber(Function):
             raise InputError(
                 "ConcomitantHuber, weight: give one number, or one for each y, not negative"
             )
+        self._last: tuple[Array, tuple[float, float]] = (np.zeros(0), (0.0, self.least))
         self._w: Array = np.broadcast_to(self.weight, self.y.shape).astype(np.float64)
 
     @property
@@ -100,8 +104,12 @@ class ConcomitantHuber(Function):
         return self.epsilon * float(np.linalg.norm(self._w))
 
     def fitted(self, v: Array) -> tuple[float, float]:
-        """(b, sigma) of the minimum."""
-        r = v - self.y
+        """(b, sigma) of the minimum; that of the last v is remembered."""
+        if not np.array_equal(v, self._last[0]):
+            self._last = v.copy(), self._minimum(v - self.y)
+        return self._last[1]
+
+    def _minimum(self, r: Array) -> tuple[float, float]:
         total = float(self._w.sum())
         if not total:
             return 0.0, self.least
@@ -163,19 +171,41 @@ class ConcomitantHuber(Function):
         b, sigma = self.fitted(v)
         return self._w * np.clip((v + b - self.y) / sigma, -self.epsilon, self.epsilon)
 
+    def precise_at(self, v: Array | Long) -> Array | Long:
+        """The same in the long format, b and sigma with it by Newton's steps."""
+        r = v.astype(np.longdouble) - self.y
+        b, sigma = (np.longdouble(number) for number in self.fitted(v.astype(np.float64)))
+        scaled = float(sigma > self.least)
+        for _ in range(CORRECTIONS):
+            t = (r + b) / sigma
+            gradient = self._w * np.clip(t, -self.epsilon, self.epsilon)
+            slope = np.array(
+                [
+                    gradient.sum() * self.intercept,
+                    0.5 * np.sum(self._w * (1 - np.minimum(t * t, self.epsilon**2))) * scaled,
+                ]
+            ).astype(np.float64)
+            weights = np.where(np.abs(t) <= self.epsilon, self._w / sigma, 0.0).astype(np.float64)
+            rows = np.stack([self.intercept * np.ones_like(t), -scaled * t]).astype(np.float64)
+            move = np.linalg.lstsq((rows * weights) @ rows.T, slope, rcond=None)[0]
+            b -= move[0]
+            sigma = max(sigma - move[1], np.longdouble(self.least))
+        return np.asarray(gradient)
+
     has_gram = True
 
     def gram(self, v: Array, E: Array) -> Array:
         """E h''(v) E' for rows E."""
         b, sigma = self.fitted(v)
         t = (v + b - self.y) / sigma
-        inside = np.abs(t) <= self.epsilon
-        root = np.sqrt(self._w[inside] / sigma)
-        weighted = E[:, inside] * root
+        weights = np.where(np.abs(t) <= self.epsilon, self._w / sigma, 0.0)
+        root = np.sqrt(weights)
+        gram = weighted_gram(E, weights)
         free = [np.ones_like(t)] * self.intercept + [t] * (sigma > self.least)
-        for column in _orthonormal([c[inside] * root for c in free]):
-            weighted -= np.outer(weighted @ column, column)
-        return np.asarray(weighted @ weighted.T)
+        for column in _orthonormal([c * root for c in free]):
+            follows = E @ (root * column)
+            gram -= np.outer(follows, follows)
+        return gram
 
 
 def _orthonormal(columns: list[Array]) -> list[Array]:

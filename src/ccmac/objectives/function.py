@@ -12,7 +12,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import Long
-from ccmac.linalg.symmetric import diagonal_matrix
+from ccmac.linalg.symmetric import diagonal_matrix, weighted_gram
 from ccmac.objectives.base import Curvature, Objective, joint, separated
 from ccmac.objectives.entrywise import rise
 from ccmac.objectives.piecewise import Pieces
@@ -98,7 +98,7 @@ class Function(Objective):
 
     def gram(self, v: Array, E: Array) -> Array:
         """E g''(v) E' for rows E, g'' never formed."""
-        return np.asarray((E * rise(self.gradient_at, v)) @ E.T)
+        return weighted_gram(E, rise(self.gradient_at, v))
 
     def polyhedral_at(self, size: int) -> Polyhedral:
         """The quadratic itself, or with bounds and epigraphs, for capability ``polyhedral``."""

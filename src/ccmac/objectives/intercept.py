@@ -17,9 +17,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import softmax
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.linalg.extended import Long
+from ccmac.linalg.symmetric import weighted_gram
 from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.loss import Hinge, Loss, MarginLoss
@@ -28,6 +31,7 @@ from ccmac.objectives.offsets import class_offsets, ramps, root
 from ccmac.objectives.piecewise import crossing
 from ccmac.objectives.polyhedral import Polyhedral, hinges
 
+CORRECTIONS = 3  # gradients in the long format, and Newton's steps between them
 BENT = 1e-12  # of all weights: curvature in b that is more than rounding
 
 
@@ -147,6 +151,25 @@ class Intercept(Function):
             return super().gradient_at(v)
         return self.loss.gradient_at(self.fitted(v))
 
+    def precise_at(self, v: Array | Long) -> Array | Long:
+        """The same in the long format, b with it: Newton's steps from the one in doubles."""
+        if "gradient" not in self.capabilities:
+            return super().precise_at(v)
+        v = v.astype(np.longdouble)
+        b = self.offset(v.astype(np.float64)).astype(np.longdouble)
+        for _ in range(CORRECTIONS):
+            u = (v.reshape(-1, len(b)) + b).ravel()
+            gradient = self.loss.precise_at(u)
+            slope = gradient.reshape(-1, len(b)).sum(axis=0).astype(np.float64)
+            b = b - np.linalg.lstsq(self._bend(u.astype(np.float64)), slope, rcond=None)[0]
+        return gradient
+
+    def _bend(self, u: Array) -> Array:
+        """The second derivative in b."""
+        if isinstance(self.loss, Multinomial):
+            return self.loss.class_curvature(softmax(u.reshape(-1, self.loss.classes), axis=1))
+        return np.array([[rise(self.loss.gradient_at, u).sum()]])
+
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the module."""
         if "prox" not in self.capabilities:
@@ -169,7 +192,7 @@ class Intercept(Function):
         bend = rise(self.loss.gradient_at, u)
         mixed = E @ bend
         total = float(bend.sum())
-        inner = (E * bend) @ E.T
+        inner = weighted_gram(E, bend)
         return np.asarray(inner - np.outer(mixed, mixed) / total if total > 0 else inner)
 
     def lipschitz_at(self, size: int) -> float:

@@ -54,6 +54,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     network: str = "complete"
     averaging: str = "auto"
     method: str = "auto"
+    reveal: str = "sketch"
     tol: float = 1e-6
     max_iterations: int | None = None
 
@@ -207,10 +208,11 @@ def train(
     agent = model.agent(entered(table.X, mean, scale), 1.0 / runtime.n, part)
     size = table.rows * labels.outputs
     problem = Problem({me: agent}, n=runtime.n, q=size, m=size, present=("A", "B"))
+    chosen = agreement.method in ("auto", "cross-newton")
     result = solve(
         problem,
         runtime.network,
-        agreement.method,
+        parse(agreement.method, {"reveal": agreement.reveal} if chosen else {}),
         agreement.tol,
         runtime=runtime,
         max_iterations=agreement.max_iterations,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ccmac.api import solve
 from ccmac.errors import AssumptionWarning, InputError
 from ccmac.inputs import FLAG, Array, as_array, of_kind, positive
+from ccmac.methods import Auto
 from ccmac.results import Result
 from ccmac.texts import nearest, shown
 from ccmac.vfl.alignment import align
@@ -124,6 +125,8 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         ridge = penalty.x_part.constants(1)[1]
         tol = positive(f"{type(self).__name__}, tol", self.tol)
         method = self.method
+        if method == "auto" and model.loss == "squared" and not model.l1:
+            method = Auto(reveal="range")
         if value and ridge and isinstance(method, str) and method in ("auto", "cross-newton"):
             tol = tol * max(1.0, value * math.sqrt(2.0 / ridge))
             method = "cross-newton"

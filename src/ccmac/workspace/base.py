@@ -35,6 +35,7 @@ KEPT: Mapping[str, frozenset[str]] = {
     "space": frozenset(),
     "coupling": frozenset(),
     "eliminated": frozenset(),
+    "range": frozenset(),
     "local": frozenset("c"),
     "shared": frozenset("e"),
     "kernels": frozenset("c"),
@@ -253,6 +254,12 @@ class Workspace:
     def announce_flats(self) -> Flats:
         """Directions without curvature: their number travels with the next message."""
         return self.once("flats", lambda: Flats(self.problem, self.runtime, self.kernels))
+
+    @property
+    def known_explicit(self) -> Explicit | None:
+        """The same, if it has been asked for."""
+        found: Explicit | None = self._gathered.get("explicit")
+        return found
 
     def gather_explicit(self) -> Explicit | None:
         """The problem in x alone, where the coupled rows give z."""

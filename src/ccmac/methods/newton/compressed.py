@@ -1,0 +1,262 @@
+"""cross-newton where all columns together are fewer than the rows: everybody minimises alone.
+
+On :mod:`ccmac.workspace.explicit` with an h that all know. Agent i, g_i(x) = x'H_i x/2 - s_i'x,
+H_i = L_i L_i', turns its own unknowns by an orthogonal matrix O_i that nobody else knows,
+
+    x_i = H_i^{-1} s_i + R_i c_i,    R_i = L_i'^{-1} O_i,    E_i = A_i R_i,
+
+and one averaging brings all E_i together. Then everybody knows the whole problem,
+
+    F = F_0 + |c|^2/2 + h(z(c)),    z(c) = -(a + sum_i E_i c_i)/beta,
+
+and Newton's method needs no message. Others learn E_i E_i' = A_i H_i^{-1} A_i', not the columns.
+Strong convexity is 1 in c, so that |grad F(c)| bounds |x - x*| in the norm of the H_i.
+Cost: 1 argmin a step. Setup: an averaging of m floats for every column, and one of m floats.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ccmac.certificates.bound import Dual, Proved
+from ccmac.inputs import Array, is_sparse
+from ccmac.ledger import Cost
+from ccmac.linalg.blocks import dense
+from ccmac.linalg.extended import product
+from ccmac.linalg.tolerances import EPS
+from ccmac.methods.base import Iteration, State, known, vector
+from ccmac.realizations.base import Realized
+from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.explicit import Explicit
+
+COLUMNS = 1000  # of all agents together
+FLOATS = 2**26  # of all E_i, which every agent keeps
+ARMIJO = 1e-4
+ALIKE = 1e-13  # of values: what is less is rounding
+SETTLED = 1e-26  # of |c|^2: a decrement that is rounding
+PATIENCE = 5  # steps without a smaller gradient: nothing is left to gain
+
+
+def has_range(work: Workspace, explicit: Explicit) -> bool:
+    """Whether the columns are few, all know h, and no agent has equations of its own."""
+    columns = int(work.curvature.d.sum())
+    few = 0 < columns < work.problem.m and columns <= COLUMNS
+    small = columns * work.problem.m <= FLOATS
+    return few and small and explicit.common and "C" not in work.problem.present
+
+
+class Range:
+    """All E_i as rows (columns x m), and the R_i of the agents here."""
+
+    def __init__(self, work: Workspace, explicit: Explicit) -> None:
+        self.problem = work.problem
+        sizes = work.curvature.d.astype(int)
+        self.starts = np.cumsum([0, *sizes])
+        self.places = [slice(self.starts[i], self.starts[i + 1]) for i in self.problem.agents]
+        self.R = [
+            _turned(part.quadratic_at(d)[0], agent.A, d)
+            for part, agent, d in zip(
+                explicit.x_parts, self.problem.agents.values(), work.space.d, strict=True
+            )
+        ]
+        m = self.problem.m
+        width = int(self.starts[-1]) * m
+        mean = work.runtime.average_in_pieces(self._pieces(sizes), width)[0]
+        self.E = mean.reshape(-1, m)
+        self.E *= self.problem.n
+
+    def _pieces(self, sizes: Any) -> Iterator[Iterator[Array]]:
+        """Agent by agent its E_i', and nothing from the others."""
+        return (self._piece(owner, size * self.problem.m) for owner, size in enumerate(sizes))
+
+    def _piece(self, owner: int, size: int) -> Iterator[Array]:
+        for (i, agent), R in zip(self.problem.agents.items(), self.R, strict=True):
+            if i == owner and agent.A is not None:
+                yield np.ascontiguousarray(np.asarray(agent.A @ R).T).ravel()
+            else:
+                yield np.broadcast_to(0.0, size)
+
+
+def _turned(H: Any, A: Any, d: int) -> Array:
+    """R with R'HR = I, by a random rotation that only who has A can draw again."""
+    digest = hashlib.sha256(b"range")
+    for part in (A.data, A.indices, A.indptr) if is_sparse(A) else (A,) if A is not None else ():
+        digest.update(np.ascontiguousarray(part).data)
+    normal = np.random.default_rng(list(digest.digest())).standard_normal((d, d))
+    turn, signs = np.linalg.qr(normal)
+    turn *= np.sign(np.diagonal(signs))
+    L = np.linalg.cholesky(dense(H))
+    return np.asarray(scipy.linalg.solve_triangular(L, turn, lower=True, trans="T"))
+
+
+@dataclass(frozen=True)
+class RangeState(State):
+    """u = (x, copies of z); c and the gradient there; its length ``gap``."""
+
+    u: Array = vector()
+    c: Array = known()
+    gradient: Array = known()
+    gap: float = math.inf
+    least: float = math.inf
+    waited: int = 0
+    over: bool = False
+
+
+class RangeNewton(Iteration[RangeState]):
+    """The iteration of the module text."""
+
+    def __init__(self, work: Workspace, explicit: Explicit) -> None:
+        self.work = work
+        self.explicit = explicit
+        self.space = work.space
+        self.runtime = work.runtime
+        self.range = work.once("range", lambda: Range(work, explicit))
+        self.E = self.range.E
+        self.x0 = np.zeros_like(self.space.x(self.space.zeros()))
+        images = -right_hand_sides(work.problem).b
+        for k, (part, agent) in enumerate(
+            zip(explicit.x_parts, work.problem.agents.values(), strict=True)
+        ):
+            H, s, _ = part.quadratic_at(self.space.d[k])
+            if s.any():
+                own = np.linalg.solve(dense(H), s)
+                self.space.x_of(self.x0, k)[...] = own
+                if agent.A is not None:
+                    images[k] += agent.A @ own
+        self.a = self.runtime.average(images)[0] * work.problem.n
+        self._hessian: Any = None
+
+    def start(
+        self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
+    ) -> RangeState:
+        """The user's point; Newton's method starts at c = 0, which all know."""
+        none = np.zeros((1, len(self.E)))
+        return RangeState(self.space.joined(x, z), none, np.full_like(none, math.nan))
+
+    def step(self, state: RangeState) -> RangeState:
+        """One Newton step with a line search, at everybody."""
+        self.work.ledger.charge(argmins=1)
+        h = self.explicit
+        c = state.c[0]
+        z = self._z(c)
+        gradient = state.gradient[0]
+        if math.isnan(gradient[0]):
+            gradient = self._gradient(c, z)
+        hessian = h.gram(z, self.E) / h.beta**2
+        hessian[np.diag_indices_from(hessian)] += 1.0
+        self._hessian = scipy.linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+        step = -scipy.linalg.cho_solve(self._hessian, gradient, check_finite=False)
+        fall = -float(gradient @ step)
+        c = c + self._length(c, z, step, fall) * step
+        z = self._z(c)
+        gradient = self._gradient(c, z)
+        gap = float(np.linalg.norm(gradient))
+        waited = 0 if gap < state.least else state.waited + 1
+        return replace(
+            state,
+            u=self._placed(c, z),
+            c=c[None],
+            gradient=gradient[None],
+            gap=gap,
+            least=min(gap, state.least),
+            waited=waited,
+            over=bool(fall <= SETTLED * float(c @ c)) or waited >= PATIENCE,
+        )
+
+    def _z(self, c: Array) -> Array:
+        return np.asarray(-(self.a + c @ self.E) / self.explicit.beta)
+
+    def _gradient(self, c: Array, z: Array) -> Array:
+        return np.asarray(c - self.E @ self.explicit.slope(z) / self.explicit.beta)
+
+    def _length(self, c: Array, z: Array, step: Array, fall: float) -> float:
+        """1 where F falls over the whole step, else where its slope has halved."""
+        h = self.explicit
+        move = -(step @ self.E) / h.beta
+        value = h.value(z) + 0.5 * float(c @ c)
+        t = 1.0
+        low = (0.0, -fall)
+        high = (1.0, 0.0)
+        for _ in range(60):
+            ahead = c + t * step
+            there = z + t * move
+            rise = h.value(there) + 0.5 * float(ahead @ ahead) - value
+            along = float(ahead @ step + h.slope(there) @ move)
+            whole = t == 1.0 and (along <= 0.0 or rise <= -ARMIJO * fall)
+            if whole or (abs(along) <= 0.5 * fall and rise <= ALIKE * abs(value)):
+                break
+            # The slope along the step increases: its root lies between low and high.
+            low, high = ((t, along), high) if along < 0 else (low, (t, along))
+            share = -low[1] / max(high[1] - low[1], 1e-300)
+            t = low[0] + min(max(share, 1e-3), 0.999) * (high[0] - low[0])
+        return t
+
+    def _placed(self, c: Array, z: Array) -> Array:
+        u = self.space.zeros()
+        self.space.x(u)[...] = self.x0 + self._unturned(c)
+        self.space.z(u)[...] = z
+        return u
+
+    def _unturned(self, c: Array) -> Array:
+        """R_i c_i, flat."""
+        out = np.zeros_like(self.x0)
+        for k, (R, place) in enumerate(zip(self.range.R, self.range.places, strict=True)):
+            self.space.x_of(out, k)[...] = R @ c[place]
+        return out
+
+    def convexity(self) -> float:
+        """F'' is at least this times the H_i: 1 + mu(h) lambda_min(E E')/beta^2."""
+        low = float(self.work.curvature.mu_z.sum())
+        if not low:
+            return 1.0
+        gram = self.E @ self.E.T
+        rounding = EPS * sum(self.E.shape) * float(np.trace(gram))
+        least = float(np.linalg.eigvalsh(gram)[0]) - rounding
+        return float(1.0 + low * max(least, 0.0) / self.explicit.beta**2)
+
+    # -- what others ask ---------------------------------------------------------------------------
+    def refined(self, state: RangeState, found: Proved) -> Array:
+        """x after one more Newton step, from a gradient in the long format at a point judged.
+
+        Cost: 1 A, one averaging of a float a column.
+        """
+        self.work.ledger.charge_cost(self.work.coupling.A.cost)
+        own = np.zeros((self.space.count, len(self.E)))
+        agents = self.work.problem.agents.values()
+        for k, (agent, R, place) in enumerate(
+            zip(agents, self.range.R, self.range.places, strict=True)
+        ):
+            left: Any = self.space.x_of(found.gradient_x, k)
+            if agent.A is not None:
+                left = left + product(agent.A.T, found.multiplier)
+            own[k, place] = R.T @ left.astype(np.float64)
+        gradient = self.runtime.average(own)[0] * self.work.problem.n
+        if self._hessian is None:
+            return found.x
+        step = scipy.linalg.cho_solve(self._hessian, gradient, check_finite=False)
+        return found.x - self._unturned(self.runtime.common(step))
+
+    def point(self, state: RangeState) -> tuple[Array, Array]:
+        """x and the z that follows."""
+        return self.space.x(state.u), self.space.z(state.u)
+
+    def dual(self, state: RangeState, realized: Realized) -> Dual | None:
+        """None on other realizations."""
+        return None
+
+    def finished(self, state: RangeState) -> bool:
+        """Steps no longer descend."""
+        return state.over
+
+    @property
+    def cost(self) -> Cost:
+        """Of every step."""
+        return Cost(argmins=1)
