@@ -11,23 +11,25 @@ extreme Ritz values lie inside the positive spectrum, so that the condition is e
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
+import scipy.sparse as sp
 
 from ccmac.inputs import Array
-from ccmac.linalg.blocks import multiply
+from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.operator import to_dense
 from ccmac.linalg.ranks import numerical_rank
+from ccmac.linalg.symmetric import gram_extremes
 from ccmac.linalg.tolerances import RANK
 from ccmac.network import Network
 from ccmac.paper.canonical_channels import canonical_channels
+from ccmac.paper.comparators.reductions import matrix
 from ccmac.problem import Problem
+from ccmac.runtime import InProcess
 
 DENSE = 1200
 STEPS = 150
-UNSEEN = 1e-24
 STORED = 2e7  # floats kept for the Krylov basis
 
 
@@ -70,52 +72,23 @@ def _extremes(
 def _ritz_values(normal: Callable[[Array], Array], size: int) -> Array:
     """Ritz values of a positive semidefinite operator on its range, ascending."""
     start = normal(np.random.default_rng(0).standard_normal(size))
-    norm = float(np.linalg.norm(start))
-    if norm == 0:
-        return np.zeros(0)
     steps = int(min(STEPS, size, max(20, STORED / size)))
-    basis = np.zeros((steps, size))
-    basis[0] = start / norm
-    diagonal = np.zeros(steps)
-    off = np.zeros(steps)
-    count = steps
-    for k in range(steps):
-        w = normal(basis[k])
-        diagonal[k] = basis[k] @ w
-        for _ in range(2):  # twice is enough
-            w -= basis[: k + 1].T @ (basis[: k + 1] @ w)
-        off[k] = np.linalg.norm(w)
-        if off[k] <= 1e-8 * diagonal[: k + 1].max() or k + 1 == steps:
-            count = k + 1
-            break
-        basis[k + 1] = w / off[k]
-    values, vectors = sla.eigh_tridiagonal(diagonal[:count], off[: count - 1])
-    # The start lies in the range: a Ritz vector that it does not see came from rounding.
-    seen = vectors[0] ** 2 > UNSEEN
-    return np.asarray(values[seen & (values > RANK * values[-1])])
+    alone = InProcess(Network.path(1))
+    krylov = lanczos(alone, lambda rows: normal(rows[0])[None], start[None], steps)
+    if not krylov.steps:
+        return np.zeros(0)
+    values = np.linalg.eigvalsh(krylov.tridiagonal())
+    return np.asarray(values[values > RANK * values[-1]])
 
 
 def _agent_top(problem: Problem, network: Network, i: int) -> float:
-    """lambda_max(A'_i' A'_i) on (x_i, z_i), by Lanczos."""
+    """||A'_i||^2."""
     agent = problem.agents[i]
     d = problem.d[i]
     q = problem.q
-    column = network.weights[[i], :].toarray()
-    links = float(np.sum(column**2)) if problem.n > 1 else 0.0
-
-    def normal(u: Array) -> Array:
-        x = u[:d]
-        z = u[d:]
-        coupled = _summed([(agent.A, x), (agent.B, z)], problem.m)
-        pulled = [(agent.A, coupled), (agent.C, _summed([(agent.C, x)], problem.p[i]))]
-        shared = [(agent.B, coupled), (agent.D, _summed([(agent.D, z)], problem.r[i]))]
-        on_z = links * z + _summed(shared, q, adjoint=True)
-        return np.concatenate([_summed(pulled, d, adjoint=True), on_z])
-
-    ritz = _ritz_values(normal, d + q) if d + q else np.zeros(0)
-    return float(ritz[-1]) if ritz.size else 0.0
-
-
-def _summed(pairs: list[tuple[Any, Any]], size: int, *, adjoint: bool = False) -> Array:
-    products = [multiply(block, v, adjoint=adjoint) for block, v in pairs if block is not None]
-    return np.asarray(np.sum([np.zeros(size), *products], axis=0))
+    links = float(np.linalg.norm(network.weights[[i], :].toarray())) if problem.n > 1 else 0.0
+    coupled = sp.hstack([matrix(agent.A, (problem.m, d)), matrix(agent.B, (problem.m, q))])
+    on_x = matrix(agent.C, (problem.p[i], d))
+    on_z = sp.vstack([links * sp.eye_array(q), matrix(agent.D, (problem.r[i], q))])
+    rows = sp.vstack([coupled, sp.block_diag([on_x, on_z])], format="csr")
+    return gram_extremes(sp.csr_array(rows), both=False).high

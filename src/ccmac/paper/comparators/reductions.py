@@ -104,8 +104,8 @@ class CoupledForm:
                 c = self.objectives[k].curvature(d, q)
                 h_x = typical(c.L_x, c.mu_x)
                 h_z = typical(c.L_z, c.mu_z)
-            coupled = float(np.sum(_matrix(self.A.blocks[k], (m, d)).data ** 2)) / h_x
-            coupled += float(np.sum(_matrix(self.B.blocks[k], (m, q)).data ** 2)) / h_z
+            coupled = float(np.sum(matrix(self.A.blocks[k], (m, d)).data ** 2)) / h_x
+            coupled += float(np.sum(matrix(self.B.blocks[k], (m, q)).data ** 2)) / h_z
             own = float(np.sum(self.W[:, k] ** 2)) / (self.copies * h_z)
             squares.append([coupled / m, own])
         coupled, consensus = self.runtime.total(np.array(squares))
@@ -185,8 +185,8 @@ class CoupledForm:
         d = self.space.d[k]
         m = self.problem.m
         held = np.flatnonzero(self.held[k])
-        A = _matrix(self.A.blocks[k], (m, d))
-        B = _matrix(self.B.blocks[k], (m, self.space.q))[:, held]
+        A = matrix(self.A.blocks[k], (m, d))
+        B = matrix(self.B.blocks[k], (m, self.space.q))[:, held]
         stacked = sp.hstack([A, B], format="csr")
         if self.copies:
             weight = float(np.linalg.norm(self.W[:, k]))
@@ -297,8 +297,8 @@ def typical(L: float, mu: float) -> float:
     return float(np.sqrt(L * mu)) if 0 < mu <= L else L
 
 
-def _matrix(block: Any, shape: tuple[int, int]) -> sp.csr_array:
+def matrix(block: Any, shape: tuple[int, int]) -> sp.csr_array:
+    """A block as a sparse matrix; zeros if absent."""
     if block is None:
         return sp.csr_array(shape)
-    matrix: Any = block if sp.issparse(block) else dense(block)
-    return sp.csr_array(matrix)
+    return sp.csr_array(block if sp.issparse(block) else dense(block))

@@ -107,19 +107,14 @@ class Status:
     detail: str = ""
 
 
-def digest_fault(record: KnownSet, text: bytes) -> str | None:
-    """Say how the checksum of ``text`` differs from the one on record; ``None`` if it does not."""
-    found = digest(text)
-    if record.sha256 is None or found == record.sha256:
-        return None
-    return f"sha256 {found[:12]}..., expected {record.sha256[:12]}..."
-
-
 def check_digest(record: KnownSet, text: bytes, path: Path) -> None:
     """Raise :class:`InputError` unless ``text`` is the set on record, if its checksum is known."""
-    fault = digest_fault(record, text)
-    if fault:
-        raise InputError(f"{path} is not {record.name} ({fault}): replace or remove the file")
+    found = digest(text)
+    if record.sha256 is not None and found != record.sha256:
+        raise InputError(
+            f"{path} is not {record.name} (sha256 {found[:12]}..., expected "
+            f"{record.sha256[:12]}...): replace or remove the file"
+        )
 
 
 def status(record: KnownSet) -> Status:

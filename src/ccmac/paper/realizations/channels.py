@@ -16,6 +16,7 @@ is ever formed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 import numpy as np
 
@@ -52,6 +53,16 @@ class FilteredGraph:
     def cost(self, width: int) -> Cost:
         """nu rounds of ``width`` floats."""
         return self.degree * self.runtime.mix_cost(width)
+
+
+class Graph(Protocol):
+    """A matrix over the agents, applied to blocks of rows, one for each."""
+
+    def __call__(self, block: Array, /) -> Array:
+        """Its product with the block."""
+
+    def cost(self, width: int, /) -> Cost:
+        """Of a product with rows of ``width`` floats."""
 
 
 class Disagreement:
@@ -252,12 +263,7 @@ class SharedConsensus(Channel):
     """K_2 or L_2 with v_2 = (e, 0); the D rows or the graph rows may be absent."""
 
     def __init__(
-        self,
-        space: Space,
-        D: LocalFamily | None,
-        e: Array,
-        graph: FilteredGraph | Disagreement | None,
-        gamma: float,
+        self, space: Space, D: LocalFamily | None, e: Array, graph: Graph | None, gamma: float
     ) -> None:
         self.space = space
         self.D = D

@@ -33,9 +33,15 @@ MATERIALISED = 600  # execution variables, and rows of a channel, that are multi
 
 
 class Channel(ABC):
-    """M w = ``right``; rows are one flat array."""
+    """M w = ``right`` on a space; rows are one flat array."""
 
     right: Array
+    space: Space
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, execution variables)."""
+        return len(self.right), self.space.size
 
     @property
     @abstractmethod
