@@ -42,17 +42,15 @@ def correction_interval(low: float, high: float, degree: int) -> tuple[float, fl
 
 
 def chebyshev_correction(
-    residual: Residual, w: Array, low: float, high: float, degree: int, first: Pair | None = None
+    residual: Residual, w: Array, low: float, high: float, degree: int
 ) -> Pair:
     """w - Cheb_N(w) (Algorithm alg:cheb-correction) and its multiplier; N residuals.
-
-    ``first`` is the residual at ``w`` where it is known already (its array is overwritten).
 
     Equals P (w - w_ref) for every feasible w_ref, P = I - T_N(c - Q)/T_N(c) scaled to [low, high];
     it lies in Range K' and the multiplier is that of the coupled rows.
     """
     centre = (high + low) / 2
-    moved, multiplier = residual(w) if first is None else first
+    moved, multiplier = residual(w)
     moved /= centre
     multiplier = multiplier / centre
     if degree == 1:

@@ -9,9 +9,8 @@ G = F + (r/2) ||B v - b'||^2,
     v_h = (v - eta (s + p))/(1 + eta mu),   p += 15/(19 eta) c(v_h)
     v+  = (v - eta (s + p))/(1 + eta mu),   v_f = v_g + 2 tau/(2 - tau) (v+ - v)
 
-where c is a Chebyshev correction towards the equations with spectrum in [11/15, 19/15]. Corrections
-run in the space of the rows, c = B's(BB')(B v - b'): the same polynomial, products and rounds as on
-(u, y), on smaller arrays. Needs F smooth and strongly convex.
+where c is a Chebyshev correction towards the equations with spectrum in [11/15, 19/15]. Needs F
+smooth and strongly convex.
 Cost: 1 gradient, one misfit and adjoint of B, one correction.
 """
 
@@ -19,7 +18,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,7 +25,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import chebyshev_correction, outer_degree
+from ccmac.linalg.chebyshev import outer_degree
 from ccmac.methods.base import rows, vector
 from ccmac.paper.comparators.reductions import CoupledForm, CoupledState, FormIteration
 from ccmac.paper.polynomials import graph_filter
@@ -42,34 +40,31 @@ DENSE = 64  # agents up to which the filter is one matrix in a fused simulation
 class GraphFilter:
     """W' = I - T_nu(..)/T_nu(..) on [lambda_min^+, lambda_max] of W; zero for one agent.
 
-    A fused simulation multiplies by W' (or W'W') as one n x n matrix and charges the rounds of the
-    execution along the edges.
+    A fused simulation multiplies by W' as one n x n matrix and charges the rounds of the execution
+    along the edges.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.degree = outer_degree(*runtime.network.extremes) if runtime.n > 1 else 0
 
-    def __call__(self, rows: Array, times: int = 1) -> Array:
-        """W'^times rows, ``times`` 1 or 2. Cost: times nu rounds of the width of the rows."""
+    def __call__(self, rows: Array) -> Array:
+        """W' rows. Cost: nu rounds of the width of the rows."""
         runtime = self.runtime
         width = rows.shape[1]
         runtime.mind_the_time()  # a step may be thousands of these
         if runtime.n == 1 or width == 0:
             return np.zeros_like(rows)
         if runtime.fused and runtime.n <= DENSE:
-            runtime.ledger.charge_cost(times * self.cost(width))
-            return np.asarray(self._powers[times - 1] @ rows)
-        for _ in range(times):
-            rows = graph_filter(runtime.mix, rows, *runtime.network.extremes, self.degree)
-        return rows
+            runtime.ledger.charge_cost(self.cost(width))
+            return np.asarray(self._matrix @ rows)
+        return graph_filter(runtime.mix, rows, *runtime.network.extremes, self.degree)
 
     @cached_property
-    def _powers(self) -> tuple[Array, Array]:
-        W = self.runtime.network.weights
-        low, high = self.runtime.network.extremes
-        matrix = graph_filter(lambda v: W @ v, np.eye(self.runtime.n), low, high, self.degree)
-        return matrix, matrix @ matrix
+    def _matrix(self) -> Array:
+        network = self.runtime.network
+        every = np.eye(self.runtime.n)
+        return graph_filter(lambda v: network.weights @ v, every, *network.extremes, self.degree)
 
     def cost(self, width: int) -> Cost:
         """Static cost of one application."""
@@ -106,34 +101,14 @@ class GraphRows:
         y *= self.weight
         return np.concatenate([self.form.adjoint(rows), y.ravel()])
 
-    def gram(self, rows: Array) -> Array:
-        """B B'rows, which never leaves the rows. Cost: twice that of the misfit."""
-        image = self.filter(rows, times=2)
-        image *= self.weight**2
-        image += self.form.gram(rows)
-        return image
+    def residual(self, v: Array) -> tuple[Array, Array]:
+        """B'(B v - b'), as corrections take it."""
+        return self.adjoint(self.misfit(v)), v[:0]
 
     @property
     def cost(self) -> Cost:
         """One misfit or adjoint."""
         return self.form.product_cost + self.filter.cost(self.form.width)
-
-
-def row_correction(
-    gram: Callable[[Array], Array], misfit: Array, interval: tuple[float, float], degree: int
-) -> Array:
-    """t with B't = v - Cheb_N(v), from B v - b' (overwritten) and ``degree`` - 1 products BB'."""
-    right = misfit.copy()
-
-    def residual(rows: Array) -> tuple[Array, Array]:
-        image = gram(rows)
-        image += right
-        return image, rows[:0]
-
-    none = misfit[:0]
-    return chebyshev_correction(
-        residual, np.zeros_like(right), *interval, degree, first=(misfit, none)
-    )[0]
 
 
 # -- iteration -------------------------------------------------------------------------------------
@@ -185,11 +160,6 @@ class AcceleratedIteration(FormIteration[AcceleratedState]):
     def correction_cost(self) -> Cost:
         """Static cost of one correction."""
 
-    def coupled_correction(self, v: Array, interval: tuple[float, float], degree: int) -> Array:
-        """Towards B v = b' alone. Cost: ``degree`` misfits and adjoints of B."""
-        moved = row_correction(self.coupled.gram, self.coupled.misfit(v), interval, degree)
-        return self.coupled.adjoint(moved)
-
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> AcceleratedState:
@@ -206,7 +176,7 @@ class AcceleratedIteration(FormIteration[AcceleratedState]):
         eta = self.objective.eta
         mu = self.objective.mu
         ahead = tau * v + (1 - tau) * v_f
-        slope = self.coupled.adjoint(self.coupled.misfit(ahead))
+        slope, _ = self.coupled.residual(ahead)
         slope *= self.objective.r
         slope[: self.space.size] += self.form.gradient(self.coupled.parts(ahead)[0])
         slope -= mu * ahead

@@ -22,7 +22,7 @@ import numpy as np
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import outer_degree
+from ccmac.linalg.chebyshev import chebyshev_correction, outer_degree
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
@@ -53,7 +53,7 @@ class CoupledIteration(AcceleratedIteration):
 
     def correction(self, v: Array) -> Array:
         """n_B misfits and adjoints of B."""
-        return self.coupled_correction(v, self.interval, self.degree)
+        return chebyshev_correction(self.coupled.residual, v, *self.interval, self.degree)[0]
 
     @property
     def correction_cost(self) -> Cost:

@@ -26,13 +26,7 @@ from ccmac.linalg.chebyshev import chebyshev_correction, outer_degree
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
-from ccmac.paper.comparators.accelerated import (
-    HIGH,
-    AcceleratedIteration,
-    GraphRows,
-    Penalized,
-    row_correction,
-)
+from ccmac.paper.comparators.accelerated import HIGH, AcceleratedIteration, GraphRows, Penalized
 from ccmac.paper.comparators.reductions import CoupledForm
 from ccmac.paper.comparators.spectra import largest_norm, least_eigenvalue
 from ccmac.workspace import Workspace
@@ -70,42 +64,18 @@ class MixedIteration(AcceleratedIteration):
     def correction(self, v: Array) -> Array:
         """Both displacements."""
         N_1, N_2 = self.degrees
-        if self.local.empty:
-            moved = self.coupled_correction(v, self.first, N_1)
-        else:
-            rows = row_correction(self._first_gram, self._first_misfit(v), self.first, N_1)
-            moved = self._first_adjoint(rows)
+        moved = chebyshev_correction(self._first, v, *self.first, N_1)[0]
         if self.copied:
             moved += chebyshev_correction(self._second, v, *self.second, N_2)[0]
         return moved
 
-    # Rows of L1: those of the coupled equation, then b P_C x in the places of x.
-    def _first_misfit(self, v: Array) -> Array:
-        """L1 v - right."""
-        x = self.space.x(v)
-        own = self.beta * (self.local.project(x) - self.local.point)
-        return np.concatenate([self.coupled.misfit(v).ravel(), own])
-
-    def _first_adjoint(self, rows: Array) -> Array:
-        """L1'rows; the second part lies in Range P_C."""
-        on_coupled, own = self._split(rows)
-        v = self.coupled.adjoint(on_coupled)
-        self.space.x(v)[...] += self.beta * own
-        return v
-
-    def _first_gram(self, rows: Array) -> Array:
-        """L1 L1'rows: twice the coupled cost and one projector."""
-        on_coupled, own = self._split(rows)
-        u = self.form.adjoint(on_coupled)
-        x = self.space.x(u)
-        x += self.beta * own
-        image = self.coupled.weight**2 * self.coupled.filter(on_coupled, times=2)
-        image += self.form.forward(u)
-        return np.concatenate([image.ravel(), self.beta * self.local.project(x)])
-
-    def _split(self, rows: Array) -> tuple[Array, Array]:
-        size = self.form.right.size
-        return rows[:size].reshape(self.form.right.shape), rows[size:]
+    def _first(self, v: Array) -> tuple[Array, Array]:
+        """L1'(L1 v - right)."""
+        image, none = self.coupled.residual(v)
+        if not self.local.empty:
+            x = self.space.x(v)
+            self.space.x(image)[...] += self.beta**2 * (self.local.project(x) - self.local.point)
+        return image, none
 
     def _second(self, v: Array) -> tuple[Array, Array]:
         """L2'(L2 v - right) on z; zero elsewhere."""
@@ -113,7 +83,7 @@ class MixedIteration(AcceleratedIteration):
         z = self.space.z(v)
         out = self.space.z(image)
         family = self.shared.family
-        out[...] = self.g**2 * self.coupled.filter(z, times=2)
+        out[...] = self.g**2 * self.coupled.filter(self.coupled.filter(z))
         if not self.shared.empty:
             out += family.adjoint(family.forward(z) - self.shared.right).reshape(z.shape)
         return image, v[:0]

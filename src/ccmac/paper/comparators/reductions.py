@@ -58,10 +58,8 @@ class CoupledForm:
         count = work.space.count
         self.held = np.ones((count, q), dtype=bool)
         self.objectives: list[Objective] = [a.objective for a in work.problem.agents.values()]
-        self.beta: float | None = None
         if name in ("R2", "R3"):
-            self.beta = pooled_multiple(work, name)
-            self._pool(self.beta)
+            self._pool(pooled_multiple(work, name))
         self.W = np.asarray(work.runtime.network.weights[:, list(work.runtime.owned)].toarray())
         self.copies = n if name == "R1" and n > 1 else 0
         self.W *= self._consensus_weight(by_curvature)
@@ -146,16 +144,6 @@ class CoupledForm:
         if self.own is not None:
             self.own.adjoint(rows, x, z)
         return self.masked(out)
-
-    def gram(self, rows: Array) -> Array:
-        """(A'_i A'_i' y_i)_i. Cost: forward and adjoint."""
-        if self.beta is None or self.own is not None:
-            return self.forward(self.adjoint(rows))
-        self.runtime.ledger.charge_cost(2 * self.B.cost)
-        image = self.A.forward(self.A.adjoint(rows)).reshape(rows.shape)
-        for k in np.flatnonzero(self.held.any(axis=1)):
-            image[k] += self.beta**2 * np.where(self.held[k], rows[k], 0.0)
-        return image
 
     def masked(self, w: Array) -> Array:
         """``w`` with zeros where an agent holds no entry of z (in place)."""
@@ -301,4 +289,5 @@ def matrix(block: Any, shape: tuple[int, int]) -> sp.csr_array:
     """A block as a sparse matrix; zeros if absent."""
     if block is None:
         return sp.csr_array(shape)
-    return sp.csr_array(block if sp.issparse(block) else dense(block))
+    entries: Any = block if sp.issparse(block) else dense(block)
+    return sp.csr_array(entries)
