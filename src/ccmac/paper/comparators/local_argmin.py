@@ -2,10 +2,9 @@
 
     argmin_u  f'_i(u) + <h_i, u> + (c/2) ||A'_i u||^2 + (rho/2) ||u - u0_i||^2
 
-under C_i x = c_i and D_i z = e_i. Quadratic f'_i: H + c A''A' + rho I is factorized once; a
-diagonal z block is eliminated first, so that nothing of the size of z is ever dense. Other smooth
-f'_i: Newton steps when f' acts entry by entry beyond its quadratic parts, else L-BFGS. Inner
-gradients are counted in ``inner_gradients`` (the most over agents, summed over calls), never
+under C_i x = c_i and D_i z = e_i. Quadratic f'_i: H + c A''A' + rho I is factorized once, sparse.
+Other smooth f'_i: Newton steps when f' acts entry by entry beyond its quadratic parts, else L-BFGS.
+Inner gradients are counted in ``inner_gradients`` (the most over agents, summed over calls), never
 charged.
 """
 
@@ -27,8 +26,6 @@ from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
 from ccmac.paper.comparators.reductions import CoupledForm
-
-DENSE = 3000
 
 
 class LocalArgmin:
@@ -93,7 +90,7 @@ def _minimiser(piece: _Piece) -> Minimiser:
         H = sp.csr_array(H)[held][:, held]
         g = g[held]
     M = sp.csr_array(piece.penalty + sp.csr_array(H))
-    inverse = constrained_inverse(block_solve(M, d), piece.E)
+    inverse = constrained_inverse(_factorized(M), piece.E)
     return _Quadratic(inverse, g - M @ piece.point, piece.point)
 
 
@@ -122,9 +119,6 @@ class _Descent(Minimiser, Smooth):
         self.point = piece.point
         parts = (self.f.x_part, self.f.z_part) if isinstance(self.f, Separable) else ()
         self._parts = parts if all(_entrywise(part) for part in parts) else ()
-        self._arrow: Arrow | None = None
-        if self._parts and (self._parts[1] is None or self._parts[1].coordinatewise):
-            self._arrow = Arrow.of(self.penalty, self.d)
 
     def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
         search = self.newton if self._parts else self.quasi_newton
@@ -144,68 +138,27 @@ class _Descent(Minimiser, Smooth):
         return np.asarray(slope[self.held] + linear + self.penalty @ u)
 
     def inverse(self, u: Array) -> Solve:
-        """Only the diagonal of the z block moves where f acts on z entry by entry."""
-        H_x, H_z = (
-            sp.csr_array((len(v), len(v))) if part is None else sp.csr_array(part.hessian_at(v))
-            for part, v in zip(self._parts, self._full(u), strict=True)
+        """The Hessian is that of the parts, plus the penalty."""
+        H = sp.block_diag(
+            [
+                sp.csr_array((len(v), len(v))) if part is None else part.hessian_at(v)
+                for part, v in zip(self._parts, self._full(u), strict=True)
+            ],
+            format="csr",
         )
-        on_z = self.held[self.d :] - self.d
-        if self._arrow is not None:
-            solve = self._arrow.solve(H_x.toarray(), H_z.diagonal()[on_z])
-        else:
-            blocks = sp.block_diag([H_x, H_z[on_z][:, on_z]], format="csr")
-            solve = block_solve(sp.csr_array(self.penalty + blocks), self.d)
-        return constrained_inverse(solve, self.E)
+        return constrained_inverse(_factorized(self.penalty + H[self.held][:, self.held]), self.E)
 
 
 def _entrywise(part: Function | None) -> bool:
     return part is None or "quadratic" in part.capabilities or part.coordinatewise
 
 
-def block_solve(M: sp.csr_array, d: int) -> Solve:
-    """v -> M^{-1} v for M positive definite: a diagonal trailing block is eliminated first."""
-    arrow = Arrow.of(M, d)
-    if arrow is not None:
-        return arrow.solve()
-    if M.shape[0] <= DENSE:
-        factor = scipy.linalg.cho_factor(M.toarray())
-        return lambda v: np.asarray(scipy.linalg.cho_solve(factor, v, check_finite=False))
-    lu = spla.splu(sp.csc_array(M))
-    return lambda v: np.asarray(lu.solve(v))
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """[X, S; S', diag(t)]: the trailing block is eliminated, X - S diag(1/t) S' factorized."""
-
-    X: Array
-    S: sp.csr_array
-    across: sp.csr_array  # S'
-    t: Array
-
-    @classmethod
-    def of(cls, M: sp.csr_array, d: int) -> Arrow | None:
-        """M cut after d rows; None when it has another form or a leading block beyond dense."""
-        trailing = M[d:, d:]
-        t = trailing.diagonal()
-        if M.shape[0] == d or d > DENSE or trailing.nnz != np.count_nonzero(t):
-            return None
-        S = sp.csr_array(M[:d, d:])
-        return cls(M[:d, :d].toarray(), S, sp.csr_array(S.T), t)
-
-    def solve(self, more_X: Array | float = 0.0, more_t: Array | float = 0.0) -> Solve:
-        """v -> M^{-1} v with X + more_X and t + more_t."""
-        S = self.S
-        across = self.across
-        t = self.t + more_t
-        d = len(self.X)
-        if d == 0:
-            return lambda v: np.asarray(v / t)
-        scaled = sp.csr_array((S.data / t[S.indices], S.indices, S.indptr), shape=S.shape)
-        factor = scipy.linalg.cho_factor(self.X + more_X - (scaled @ across).toarray())
-
-        def apply(v: Array) -> Array:
-            x = scipy.linalg.cho_solve(factor, v[:d] - scaled @ v[d:], check_finite=False)
-            return np.concatenate([x, (v[d:] - across @ x) / t])
-
-        return apply
+def _factorized(M: sp.csr_array) -> Solve:
+    """v -> M^{-1} v for M positive definite, eliminated from its end: z is often diagonal."""
+    lu = spla.splu(
+        sp.csc_array(M[::-1, ::-1]),
+        permc_spec="NATURAL",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    return lambda v: np.asarray(lu.solve(v[::-1])[::-1])
