@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ccmac.errors import InputError
-from ccmac.paper.experiments.execute import Display, clock, grouped, run_suite
+from ccmac.paper.experiments.execute import grouped, run_suite
 from ccmac.paper.experiments.records import (
     pending,
     read_record,
@@ -31,7 +31,7 @@ from paper.experiments.toy import TEXT, toy_suite, trace_text, write_plugin
 
 def run(suite: Suite, folder: Path, plugin: str, *, jobs: int = 1, resume: bool = False) -> str:
     said = io.StringIO()
-    run_suite(suite, folder, jobs=jobs, resume=resume, plugins=[plugin], display=Display(said))
+    run_suite(suite, folder, jobs=jobs, resume=resume, plugins=[plugin], stream=said)
     return said.getvalue()
 
 
@@ -161,10 +161,6 @@ def test_thin_traces_keep_their_ends() -> None:
     assert lines[-1] == "4999"
     assert len(lines) == 101
     assert thinned("a\n1\n") == "a\n1\n"
-
-
-def test_clock() -> None:
-    assert [clock(s) for s in (5, 65, 3725, float("nan"))] == ["0:05", "1:05", "1:02:05", "?"]
 
 
 KILLS = int(os.environ.get("CCMAC_KILLS", "2"))

@@ -34,6 +34,6 @@ def test_logistic_agrees_with_scikit_learn() -> None:
 
 
 def test_problems_without_a_reference_are_refused() -> None:
-    for problem in ({"loss": "hinge"}, {"l1": 0.1}, {"regularization": 0.0}):
+    for option in (("loss", "hinge"), ("l1", 0.1), ("regularization", 0.0)):
         with pytest.raises(InputError, match="use stop: certificate"):
-            task.reference_weights("x", X, Y, problem)
+            task.reference_weights("a1a-like", (option,))

@@ -202,13 +202,6 @@ def test_calls_grow_like_sqrt_kappa_chi_log(N, kappa, eps):
     assert 0.2 * gradients <= instance.lower_bound("gradients", eps) <= gradients
 
 
-def test_appended_block_keeps_the_bound_when_t_vanishes():
-    plain = physical_path(2, 0.02, 100.0, eps=1e-3, consensus_block=False)
-    extended = physical_path(2, 0.02, 100.0, eps=1e-3)
-    assert plain.lower_bound("rounds", 1e-3) <= 6
-    assert extended.lower_bound("rounds", 1e-3) >= 3 * math.sqrt(100.0)
-
-
 def test_refusals():
     instance = communication_path(1, 1.0, 100.0)
     with pytest.raises(InputError, match="there is one on rounds"):

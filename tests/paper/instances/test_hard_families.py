@@ -30,7 +30,7 @@ FAMILIES = {
     "matching 9": lambda: matching_path(9, 30.0, eps=1e-1),
     "physical 1": lambda: physical_path(1, 2.0, 50.0, 20),
     "physical 2": lambda: physical_path(2, 2.0, 50.0, 21),
-    "physical 3, t < 1": lambda: physical_path(3, 0.5, 20.0, eps=1e-1),
+    "physical 3": lambda: physical_path(3, 0.5, 20.0, eps=1e-1),
     "communication 1": lambda: communication_path(1, 1.0, 100.0),
     "communication 2": lambda: communication_path(2, 4.0 / 3.0, 100.0),
     "complete six": lambda: complete_six(1.0, 100.0),
@@ -138,7 +138,7 @@ def test_explicit_multiplier_of_the_communication_family():
 
 @pytest.mark.parametrize("t", [0.5, 2.0, 8.0])
 def test_physical_path_constants(t):
-    instance = physical_path(2, t, 50.0, eps=1e-3, consensus_block=False)
+    instance = physical_path(2, t, 50.0, eps=1e-3)
     r = math.exp(-math.acosh(1 + 3 / (50 * t * t)))
     energy = (1 - r) * (3 + r) / 2
     cut = instance.facts["truncation_error"]
@@ -157,16 +157,6 @@ def test_single_agent_groups_have_a_slightly_smaller_angle():
     two = friedrichs_cosine(physical_path(2, 2.0, 50.0, 40).problem)
     assert two == pytest.approx(stated, abs=1e-12)
     assert 1e-6 < stated - one < 1e-3
-
-
-def test_appended_block_keeps_the_angle_and_fits_into_z():
-    plain = physical_path(2, 0.5, 20.0, 12, consensus_block=False)
-    extended = physical_path(2, 0.5, 20.0, 12, eps=1e-1)
-    assert extended.problem.q > plain.problem.q
-    for name in ("friedrichs_cosine", "cross_factor", "kappa_f", "kappa_W"):
-        assert extended.facts[name] == plain.facts[name]
-    squared = plain.facts["radius"] ** 2 + 6.0
-    assert extended.facts["radius"] ** 2 == pytest.approx(squared, rel=1e-13)
 
 
 @pytest.mark.parametrize("t", [-3.0, -0.5, 0.0, 1.0, 10.0])

@@ -1,20 +1,18 @@
 """Running a suite: what is left to do, in parallel; interruptible, resumable.
 
-While it runs: a line a run, with an estimate of the time left.
+While it runs: a line a run.
 """
 
 from __future__ import annotations
 
-import math
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from ccmac.errors import InputError
-from ccmac.paper.experiments.pool import Outcome, Pool
+from ccmac.paper.experiments.pool import Pool
 from ccmac.paper.experiments.records import clean, pending, read_suite, write_record, write_suite
 from ccmac.paper.experiments.runs import SuiteRun
 from ccmac.paper.experiments.suite import Suite
@@ -43,7 +41,7 @@ def run_suite(
     resume: bool = False,
     only: str = "",
     plugins: Sequence[str] = (),
-    display: Display | None = None,
+    stream: IO[str] | None = None,
 ) -> Tally:
     """Execute the runs of a suite that have no finished record in ``folder``.
 
@@ -62,14 +60,14 @@ def run_suite(
             clean(folder)
             write_suite(folder, suite, plugins)
             tally = Tally(skipped=len(suite.runs) - len(left))
-            show = display or Display(sys.stderr)
-            tasks = grouped(todo)
-            show.begin(suite, tally.skipped, tasks, jobs)
-            for task, reported in Pool(jobs, folder, plugins).map(tasks):
-                outcome = _lost(task, folder) if reported is None else reported
-                for name, status, _ in outcome:
+            said = stream or sys.stderr
+            head = f"{suite.name} ({suite.profile}): {len(todo)} runs to do"
+            print(f"{head}, {tally.skipped} done before", file=said)
+            for task, reported in Pool(jobs, folder, plugins).map(grouped(todo)):
+                for name, status, seconds in reported or _lost(task, folder):
                     tally.statuses[name] = status
-                show.done(task, outcome)
+                    count = f"[{tally.skipped + len(tally.statuses)}/{len(suite.runs)}]"
+                    print(f"{count} {name} {status} {seconds:.1f} s", file=said, flush=True)
             return tally
 
 
@@ -103,60 +101,3 @@ def _check(suite: Suite, folder: Path, resume: bool) -> None:
         raise InputError(
             f"{folder} belongs to the suite {there.name} ({there.profile}); choose another --out"
         )
-
-
-class Display:
-    """Follows a suite, a line a run; tells how long it will still take."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self.stream = stream
-
-    def begin(
-        self, suite: Suite, skipped: int, tasks: Sequence[Sequence[SuiteRun]], jobs: int
-    ) -> None:
-        """Before the first task."""
-        self.total = len(suite.runs)
-        self.count = skipped
-        self.jobs = jobs
-        self.waiting = list(tasks)
-        self.spent: dict[str, list[float]] = defaultdict(list)
-        print(
-            f"{suite.name} ({suite.profile}): {sum(map(len, tasks))} runs to do, "
-            f"{skipped} done before",
-            file=self.stream,
-        )
-
-    def done(self, task: Sequence[SuiteRun], outcome: Outcome) -> None:
-        """A task ended."""
-        self.waiting.remove(task)
-        self.spent[_kind(task[0])].append(sum(seconds for _, _, seconds in outcome))
-        for name, status, seconds in outcome:
-            self.count += 1
-            left = clock(self.remaining())
-            line = f"[{self.count}/{self.total}] {name} {status} {seconds:.1f} s, {left} left"
-            print(line, file=self.stream, flush=True)
-
-    def remaining(self) -> float:
-        """Seconds left, from the mean time of tasks of the same kind (of all, if none ended)."""
-        everything = [t for times in self.spent.values() for t in times]
-        if not everything:
-            return float("nan")
-        mean = sum(everything) / len(everything)
-        total = 0.0
-        for task in self.waiting:
-            times = self.spent.get(_kind(task[0]))
-            total += sum(times) / len(times) if times else mean
-        return total / self.jobs
-
-
-def clock(seconds: float) -> str:
-    """``1:02:03`` or ``2:03``; ``?`` when unknown."""
-    if math.isnan(seconds):
-        return "?"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _kind(run: SuiteRun) -> str:
-    return f"{run.data} {run.agents} {run.label}"

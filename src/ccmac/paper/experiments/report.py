@@ -6,7 +6,6 @@ Everything that comes from records is escaped; a content policy in the page forb
 from __future__ import annotations
 
 import html
-import math
 import os
 from collections.abc import Iterable, Sequence
 from importlib import resources
@@ -53,8 +52,6 @@ def page(folder: Path, base: Path) -> str:
         cards=_cards(suite, records),
         findings=_findings(folder) + _misses(records),
         summary=_table(HEAD, cells(records), TEXT_COLUMNS),
-        geometry=_geometry(records),
-        advice=_advice(records),
         footer=f"ccmac {html.escape(__version__)} · {_machine(records)}",
     )
 
@@ -196,49 +193,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[s
 
     body = "".join(line("td", row) for row in rows)
     return f"<table><thead>{line('th', head)}</thead><tbody>{body}</tbody></table>"
-
-
-def _geometry(records: Sequence[Record]) -> str:
-    head = ("data", "agents", "alpha", "seed", "χ", "cosine", "angle", "common", "ranks")
-    seen: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for r in records:
-        facts = r.summary.get("geometry")
-        if facts:
-            key = (
-                Path(r.run.data).name,
-                str(r.run.agents),
-                alpha_name(r.run.alpha),
-                str(r.run.partition_seed),
-            )
-            seen.setdefault(key, (*key, *_facts(facts)))
-    return _table(head, list(seen.values()), ("data", "alpha"))
-
-
-def _facts(facts: dict[str, Any]) -> tuple[str, ...]:
-    def number(name: str, scale: float = 1.0) -> str:
-        value = facts.get(name)
-        return "–" if value is None else f"{float(value) * scale:.4g}"
-
-    ranks = ", ".join("–" if k is None else f"{k:,}" for k in facts.get("ranks") or ())
-    common = facts.get("common_dimension")
-    return (
-        number("cross_factor"),
-        number("friedrichs_cosine"),
-        number("friedrichs_angle", 180 / math.pi) + "°",
-        "–" if common is None else f"{common:,}",
-        ranks,
-    )
-
-
-def _advice(records: Sequence[Record]) -> str:
-    known = [r for r in records if r.summary.get("geometry")]
-    if not known:
-        return ""
-    worst = max(known, key=lambda r: r.cross_factor)
-    lines = worst.summary["geometry"].get("advice") or []
-    items = _items(map(str, lines))
-    where = html.escape(f"{_group(worst)}, alpha {alpha_name(worst.run.alpha)}")
-    return f'<p class="muted">Largest cross factor ({where}):</p><ul>{items}</ul>' if items else ""
 
 
 def _machine(records: Sequence[Record]) -> str:

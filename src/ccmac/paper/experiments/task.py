@@ -22,6 +22,7 @@ import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from scipy.special import expit
 
 from ccmac import vfl
 from ccmac.angles.measure import geometry
@@ -29,6 +30,9 @@ from ccmac.api import solve
 from ccmac.errors import CcmacError, InputError, OutOfTime
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
+from ccmac.linalg.symmetric import factorized
+from ccmac.methods.local.inverse import Solve
+from ccmac.methods.local.newton import Smooth
 from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import build_family
@@ -70,7 +74,7 @@ def execute(runs: Sequence[SuiteRun], folder: Path) -> list[tuple[str, str, floa
 
 def _solve(runs: Sequence[SuiteRun]) -> list[tuple[dict[str, Any], str]]:
     run = runs[0]
-    left = Clock(run.max_seconds)
+    begun = time.monotonic()
     built = problem_of(run)
     network = build_family(run.network, run.agents)
     target: Any = None
@@ -80,12 +84,16 @@ def _solve(runs: Sequence[SuiteRun]) -> list[tuple[dict[str, Any], str]]:
             hard = HARD[run.data](run.agents)
             target = Solution(hard.x, hard.z)
         elif run.stop == "reference":
-            target = solution(built, network, left)
+            target = solution(built, network, run.max_seconds)
     else:
-        X, y, facts = dataset(run.data)
+        *_, facts = dataset(run.data)
         if run.stop == "reference":
-            target = reference_weights(run.data, X, y, run.problem, left)
-    left.check()
+            target = reference_weights(run.data, tuple(sorted(run.problem.items())))
+    left = run.max_seconds
+    if left is not None:
+        left -= time.monotonic() - begun
+        if left <= 0:
+            raise OutOfTime("max_seconds were over before the first step; raise them")
     result = solve(
         built,
         network,
@@ -93,7 +101,7 @@ def _solve(runs: Sequence[SuiteRun]) -> list[tuple[dict[str, Any], str]]:
         run.tol,
         reference=target,
         max_iterations=run.max_iterations,
-        max_seconds=left.seconds(),
+        max_seconds=left,
         progress=False,
     )
     summary = result.as_dict()
@@ -215,48 +223,25 @@ DENSE = 3000
 RIDGE = 1e-2
 
 
-class Clock:
-    """What is left of a run's ``max_seconds``, which its reference is part of; None: no limit."""
-
-    def __init__(self, limit: float | None) -> None:
-        self.end = None if limit is None else time.monotonic() + limit
-
-    def seconds(self) -> float | None:
-        """Never none, which a solve would not take; then :meth:`check` says so."""
-        return None if self.end is None else max(self.end - time.monotonic(), 1e-9)
-
-    def check(self) -> None:
-        """Raise OutOfTime where none is left; called in every step of a reference."""
-        if self.seconds() == 1e-9:
-            raise OutOfTime("max_seconds were over before the first step; raise them")
-
-
-UNLIMITED = Clock(None)
-_CACHE: dict[tuple[str, tuple[tuple[str, Any], ...]], Array] = {}
+@lru_cache(maxsize=8)
+def reference_weights(name: str, problem: tuple[tuple[str, Any], ...]) -> Array:
+    """w* of  min (1/N) sum loss(Xw, y) + (rho/2N)||Xw||^2 + (lambda/2)||w||^2."""
+    options = dict(problem)
+    lam = float(options.get("regularization", RIDGE))
+    rho = float(options.get("shared_regularization", 0.0))
+    loss = options.get("loss", "squared")
+    if options.get("l1") or loss not in ("squared", "logistic") or lam <= 0:
+        raise InputError(
+            f"suite: no reference for loss {loss} with regularization {lam} and "
+            f"l1 {options.get('l1', 0)}; use stop: certificate"
+        )
+    X, y, _ = dataset(name)
+    return (ridge if loss == "squared" else logistic)(X, y, lam, rho)
 
 
-def reference_weights(
-    name: str, X: Any, y: Array, problem: dict[str, Any], left: Clock = UNLIMITED
-) -> Array:
-    """w* of  min (1/N) sum loss(Xw, y) + (rho/2N)||Xw||^2 + (lambda/2)||w||^2  (kept per set)."""
-    key = (name, tuple(sorted(problem.items())))
-    if key not in _CACHE:
-        lam = float(problem.get("regularization", RIDGE))
-        rho = float(problem.get("shared_regularization", 0.0))
-        loss = problem.get("loss", "squared")
-        if problem.get("l1") or loss not in ("squared", "logistic") or lam <= 0:
-            raise InputError(
-                f"suite: no reference for loss {loss} with regularization {lam} and "
-                f"l1 {problem.get('l1', 0)}; use stop: certificate"
-            )
-        fit = ridge if loss == "squared" else logistic
-        _CACHE[key] = fit(X, y, lam, rho, left)
-    return _CACHE[key]
-
-
-def solution(problem: Problem, network: Network, left: Clock = UNLIMITED) -> Result:
+def solution(problem: Problem, network: Network, seconds: float | None = None) -> Result:
     """A reference for a problem of a plug-in: the default method's, proved to 1e-8."""
-    found = solve(problem, network, tol=1e-8, max_seconds=left.seconds(), progress=False)
+    found = solve(problem, network, tol=1e-8, max_seconds=seconds, progress=False)
     if found.status != "optimal":
         raise InputError(
             f"suite: no reference ({found.status}: {found.message}); use stop: certificate"
@@ -264,10 +249,9 @@ def solution(problem: Problem, network: Network, left: Clock = UNLIMITED) -> Res
     return found
 
 
-def ridge(X: Any, y: Array, lam: float, rho: float = 0.0, left: Clock = UNLIMITED) -> Array:
+def ridge(X: Any, y: Array, lam: float, rho: float = 0.0) -> Array:
     """((1 + rho) X'X/N + lam I)^-1 X'y/N."""
     rows, columns = X.shape
-    left.check()
     right = np.asarray(X.T @ y) / rows
     if columns <= DENSE:
         gram = (1.0 + rho) * dense(X.T @ X) / rows + lam * np.eye(columns)
@@ -275,7 +259,6 @@ def ridge(X: Any, y: Array, lam: float, rho: float = 0.0, left: Clock = UNLIMITE
     transposed = X.T.tocsr()
 
     def apply(w: Array) -> Array:
-        left.check()
         return np.asarray((1.0 + rho) * (transposed @ (X @ w)) / rows + lam * w)
 
     operator = spla.LinearOperator((columns, columns), matvec=apply, dtype=np.float64)
@@ -285,35 +268,38 @@ def ridge(X: Any, y: Array, lam: float, rho: float = 0.0, left: Clock = UNLIMITE
     return np.asarray(weights, dtype=np.float64)
 
 
-def logistic(
-    X: Any, y: Array, lam: float, rho: float = 0.0, left: Clock = UNLIMITED, steps: int = 100
-) -> Array:
-    """Damped Newton for (1/N) sum log(1 + exp(-y Xw)) + (rho/2N)||Xw||^2 + (lam/2)||w||^2."""
-    rows, columns = X.shape
+def logistic(X: Any, y: Array, lam: float, rho: float = 0.0) -> Array:
+    """Newton's method for (1/N) sum log(1 + exp(-y Xw)) + (rho/2N)||Xw||^2 + (lam/2)||w||^2."""
+    columns = X.shape[1]
     if columns > DENSE:
         raise InputError(f"reference: logistic with {columns} features; use at most {DENSE}")
-    w = np.zeros(columns)
+    none = np.zeros(columns)
+    return _Logistic(X, y, lam, rho).newton(none, none)[0]
 
-    def value(v: Array) -> float:
-        p = np.asarray(X @ v)
-        loss = np.logaddexp(0.0, -y * p).sum() + 0.5 * rho * (p @ p)
-        return float(loss / rows + 0.5 * lam * (v @ v))
 
-    for _ in range(steps):
-        left.check()
-        p = np.asarray(X @ w)
-        s = np.exp(-np.logaddexp(0.0, y * p))
-        gradient = np.asarray(X.T @ (rho * p - y * s)) / rows + lam * w
-        if float(np.linalg.norm(gradient)) <= 1e-15 * max(1.0, float(np.linalg.norm(w))):
-            break
-        weight = sp.diags_array(s * (1.0 - s) + rho)
-        hessian = dense(X.T @ (weight @ X)) / rows + lam * np.eye(columns)
-        step = sla.solve(hessian, gradient, assume_a="pos")
-        length = 1.0
-        start = value(w)
-        while value(w - length * step) > start and length > 1e-10:
-            length /= 2
-        if length <= 1e-10:
-            break
-        w = w - length * step
-    return w
+class _Logistic(Smooth):
+    """The objective of :func:`logistic`, without equations."""
+
+    def __init__(self, X: Any, y: Array, lam: float, rho: float) -> None:
+        self.X = X
+        self.y = y
+        self.lam = lam
+        self.rho = rho
+        self.E = np.zeros((0, X.shape[1]))
+        self.point = np.zeros(X.shape[1])
+
+    def value(self, u: Array, linear: Array) -> float:
+        p = np.asarray(self.X @ u)
+        loss = np.logaddexp(0.0, -self.y * p).sum() + 0.5 * self.rho * (p @ p)
+        return float(loss / len(p) + 0.5 * self.lam * (u @ u) + linear @ u)
+
+    def gradient(self, u: Array, linear: Array) -> Array:
+        p = np.asarray(self.X @ u)
+        slope = self.rho * p - self.y * expit(-self.y * p)
+        return np.asarray(self.X.T @ slope) / len(p) + self.lam * u + linear
+
+    def inverse(self, u: Array) -> Solve:
+        s = expit(np.asarray(self.X @ u))
+        weight = sp.diags_array(s * (1.0 - s) + self.rho)
+        hessian = dense(self.X.T @ (weight @ self.X)) / len(s)
+        return factorized(hessian, np.full(len(u), self.lam))

@@ -5,25 +5,18 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.network import Network
-from ccmac.objectives import Objective, Quadratic, Separable, SquaredDistance
+from ccmac.objectives import Objective, Separable, SquaredDistance
 from ccmac.paper.instances import chain as chains
 from ccmac.paper.instances.base import Exposure, HardInstance, gradient_scale
-from ccmac.paper.instances.chain import GroundedChain, ReflectedChain
+from ccmac.paper.instances.chain import GroundedChain
 
 
 def physical_path(
-    m_grp: int,
-    t: float,
-    kappa_f: float,
-    dimension: int | None = None,
-    *,
-    eps: float = 1e-6,
-    consensus_block: bool | None = None,
+    m_grp: int, t: float, kappa_f: float, dimension: int | None = None, *, eps: float = 1e-6
 ) -> HardInstance:
     """3 m_grp agents on a path, x_i = t R_1 u (first group) or t R_2 u (last).
 
@@ -41,9 +34,7 @@ def physical_path(
     (``radius_explicit_rounds``).
 
     ``dimension``: coordinates kept of the infinite chain, by default the least for which the cut
-    moves the solution by eps/1000. ``consensus_block`` (by default for t < 1) appends to z an
-    independent reflected chain with delta = 3/(kappa_f - 1) that only consensus connects: same
-    angle, same frontier, and rounds of order m_grp sqrt(kappa_f) however small t is.
+    moves the solution by eps/1000.
 
     c_F = t/sqrt(1+t^2) needs two agents in an outer group with opposite coefficients. For m_grp = 1
     the best that two groups can do is to cancel across R_1 and R_2, so
@@ -60,20 +51,11 @@ def physical_path(
     R1, R2 = chains.matchings(chain.length, grounded=True)
     groups = chains.group_of(n, m_grp)
     xi = t * chain.seed
-    blocks = [chain.solution]
-    z_parts: list[Quadratic] | list[SquaredDistance] = [SquaredDistance(mu)] * n
-    if consensus_block if consensus_block is not None else t < 1:
-        flat_delta = 3.0 / (kappa_f - 1.0)
-        second = ReflectedChain(flat_delta, chains.sufficient_length(flat_delta, eps))
-        z_parts = _with_block(groups, chain.length, second, mu)
-        blocks.append(second.solution)
     centre = chains.unit(R1.shape[0], xi)
     x_parts = {1: SquaredDistance(L, centre), 2: None, 3: SquaredDistance(L)}
-    objectives: list[Objective] = [
-        Separable(x=x_parts[g], z=z_part) for g, z_part in zip(groups, z_parts, strict=True)
-    ]
+    objectives: list[Objective] = [Separable(x=x_parts[g], z=SquaredDistance(mu)) for g in groups]
     R = {1: R1, 3: R2}
-    z = np.concatenate(blocks)
+    z = chain.solution
     problem = chains.linked_problem(groups, R, t, objectives, len(z))
     x = [t * (R[g] @ chain.solution) if g in R else np.zeros(0) for g in groups]
     facts = _facts(chain, m_grp, t, kappa_f, z) | {"xi": xi}
@@ -85,7 +67,7 @@ def physical_path(
         x,
         z,
         facts,
-        np.concatenate([np.arange(1, len(part) + 1) for part in blocks]),
+        np.arange(1, chain.length + 1),
         {"rounds": Exposure(m_grp + 1)},
     )
 
@@ -115,19 +97,6 @@ def radius_explicit_rounds(m_grp: int, t: float, kappa_f: float, eps: float) -> 
     energy = chain.a * (3.0 + chain.r) / 2.0
     places = math.log(math.sqrt(3.0 / (3.0 + t * t * energy)) / eps) / chain.alpha
     return (m_grp + 1) * max(0.0, places - 1.0)
-
-
-def _with_block(
-    groups: list[int], length: int, chain: ReflectedChain, mu: float
-) -> list[Quadratic]:
-    """(mu/2)||u||^2 on the first chain plus the consensus chain's objective on the second."""
-    head = mu * sp.eye_array(length)
-    return [
-        Quadratic(
-            sp.csr_array(sp.block_diag([head, part.H])), np.concatenate([np.zeros(length), part.g])
-        )
-        for part in chains.consensus_objectives(groups, chain, mu)
-    ]
 
 
 def _check(m_grp: int, t: float, kappa_f: float) -> None:
