@@ -67,7 +67,7 @@ class Owner:
             "the public file": public.digest(),
             "the network": owner.short(fingerprint(self.network, self.averaging).encode()),
         }
-        return Links(
+        links = Links(
             mine.agent,
             owner.neighbors_of(self.place, mine, public, self.network),
             listen,
@@ -75,7 +75,12 @@ class Owner:
             facts,
             patience=patience or mine.patience,
             wait=mine.wait,
+            names=[public.certificate_name(i) for i in range(public.agents)],
+            revoked=public.revoked,
         )
+        if ends := links.identity.check_own(public.certificate_name(mine.agent)):
+            links.say(ends)
+        return links
 
 
 def show(

@@ -23,7 +23,7 @@ PLACES: dict[str, tuple[str, str, str | None]] = {
     "solve": ("solve", "show", "EPILOG"),
     "power": ("power", "show", "EPILOG"),
     "agent": ("agent", "show", "EPILOG"),
-    "keys": ("keys", "show", "EPILOG"),
+    "keys": ("keys", "app", None),
     "report": ("report", "show", None),
     "optimality": ("optimality", "show", None),
     "data": ("data", "app", None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import ssl
 from contextlib import suppress
@@ -24,6 +25,11 @@ class Credentials:
     certificate: str
     key: str
     authority: str
+
+    def stamp(self) -> tuple[tuple[int, int], ...]:
+        """Changes when a file does; OSError where one is missing."""
+        found = [os.stat(file) for file in (self.certificate, self.key, self.authority)]
+        return tuple((one.st_mtime_ns, one.st_size) for one in found)
 
     def context(self, *, server: bool) -> ssl.SSLContext:
         """TLS 1.3 in which both sides show a certificate of the authority."""

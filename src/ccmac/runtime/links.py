@@ -13,6 +13,7 @@ computes.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import queue
 import secrets
@@ -21,7 +22,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,6 +32,7 @@ from typing import Any
 from ccmac.errors import AgreedError, CcmacError, InputError, OutOfTime, PeerLost, short
 from ccmac.runtime import wire
 from ccmac.runtime.credentials import Address, Credentials, hasten, listening, reason
+from ccmac.runtime.identity import Identity
 from ccmac.runtime.wire import BEAT, BYE, DATA, END, HELLO, REFUSE, Frame, Numbering, Violation
 
 __all__ = ["Credentials", "Links"]
@@ -97,7 +99,8 @@ class Links:
     """The connections of agent ``me``, for use from one thread between ``start`` and the end.
 
     ``facts`` are compared with every neighbor's: {what: digest}. ``say`` gets one line about every
-    refusal.
+    refusal. ``names`` are those in all agents' certificates, ``revoked`` the fingerprints of
+    certificates that count no more.
     """
 
     def __init__(
@@ -111,6 +114,8 @@ class Links:
         patience: float = 60.0,
         wait: float = 600.0,
         say: Callable[[str], None] | None = None,
+        names: Sequence[str] = (),
+        revoked: Collection[str] = (),
     ) -> None:
         self.me = me
         self.facts = dict(facts)
@@ -124,6 +129,9 @@ class Links:
         self.loop = asyncio.new_event_loop()
         self._listen = listen
         self._credentials = credentials
+        self._contexts: dict[bool, tuple[Any, ssl.SSLContext]] = {}  # with the files' stamp
+        self.names = list(names)
+        self.identity = Identity(credentials, revoked)
         self._said: dict[int | None, set[str]] = {}
         self._leaving = False  # we have said farewell: nothing more is due
         self._events: queue.SimpleQueue[None] = queue.SimpleQueue()  # something may have ended
@@ -134,11 +142,12 @@ class Links:
     # -- for the agent's thread --------------------------------------------------------------------
     def start(self) -> None:
         """Listen, dial, and return when every neighbor is there."""
-        server = self._credentials.context(server=True)
-        client = self._credentials.context(server=False)
+        for server in (True, False):
+            stamp = self._credentials.stamp()
+            self._contexts[server] = stamp, self._credentials.context(server=server)
         sock = None if self._listen is None else listening(self._listen)
         self._thread.start()
-        self._call(self._begin, sock, server, client)
+        self._call(self._begin, sock)
         while not all(peer.connections for peer in self.links.values()):
             self._events.get()
             self._raise()
@@ -222,17 +231,27 @@ class Links:
         finally:
             self.loop.close()
 
-    def _begin(
-        self, sock: socket.socket | None, server: ssl.SSLContext, client: ssl.SSLContext
-    ) -> None:
+    def _begin(self, sock: socket.socket | None) -> None:
         """Accept and dial."""
         if sock is not None:
-            self._spawn(self._accept(sock, server))
+            self._spawn(self._accept(sock))
         for peer in self.links.values():
             peer.last = self.loop.time()
             self._spawn(self._watch(peer))
             if peer.address is not None:
-                self._spawn(self._dial(peer, peer.address, client))
+                self._spawn(self._dial(peer, peer.address))
+
+    def _context(self, server: bool) -> ssl.SSLContext:
+        """From the files as they are now: a renewed certificate counts from the next connection."""
+        known, context = self._contexts[server]
+        try:
+            stamp = self._credentials.stamp()
+            if stamp != known:
+                context = self._credentials.context(server=server)
+                self._contexts[server] = stamp, context
+        except (InputError, OSError) as error:  # perhaps just being written
+            self._tell(None, f"goes on with the certificate it has: {error}")
+        return context
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
@@ -247,7 +266,7 @@ class Links:
             self.say(f"{type(error).__name__}: {error}")
             self.fail(PeerLost(spoken(error, self.me)))
 
-    async def _accept(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+    async def _accept(self, sock: socket.socket) -> None:
         """Whoever knocks shakes hands on its own."""
         with sock:
             while True:
@@ -256,16 +275,16 @@ class Links:
                 except OSError:  # gone before it was taken, or too many open files
                     await asyncio.sleep(PAUSES[0])
                 else:
-                    self._spawn(self._welcome(accepted, host, context))
+                    self._spawn(self._welcome(accepted, host))
 
-    async def _welcome(self, sock: socket.socket, host: str, context: ssl.SSLContext) -> None:
+    async def _welcome(self, sock: socket.socket, host: str) -> None:
         reader = asyncio.StreamReader(limit=BUFFER)
         protocol = asyncio.StreamReaderProtocol(reader)
         try:
             transport, _ = await self.loop.connect_accepted_socket(
                 lambda: protocol,
                 sock,
-                ssl=context,
+                ssl=self._context(server=True),
                 ssl_handshake_timeout=LOST_BEATS * self.beat,
                 ssl_shutdown_timeout=1.0,
             )
@@ -277,7 +296,7 @@ class Links:
             writer = asyncio.StreamWriter(transport, protocol, reader, self.loop)
             await self._talk(reader, writer, None)
 
-    async def _dial(self, peer: Peer, address: Address, context: ssl.SSLContext) -> None:
+    async def _dial(self, peer: Peer, address: Address) -> None:
         """Connect, stay connected, connect again."""
         pause = PAUSES[0]
         while not peer.settled and not (self.failure and peer.connections):
@@ -287,7 +306,7 @@ class Links:
                     reader, writer = await asyncio.open_connection(
                         *address,
                         limit=BUFFER,
-                        ssl=context,
+                        ssl=self._context(server=False),
                         server_hostname=peer.name,
                         ssl_shutdown_timeout=1.0,
                         happy_eyeballs_delay=ADDRESS_SECONDS,
@@ -344,6 +363,8 @@ class Links:
                 who = f"{', '.join(names) or 'a certificate without a name'} at {host}"
                 peer = self._neighbor(names)
                 who = f"agent {peer.number}"
+            if _print_of(writer) in self.identity.revoked:
+                raise Violation("shows a certificate that is revoked")
             self._greet(writer, peer)
             async with asyncio.timeout(LOST_BEATS * self.beat):
                 frame = await wire.read(reader, room=_stranger)
@@ -368,8 +389,10 @@ class Links:
                 if peer.violations > VIOLATIONS:
                     self.fail(PeerLost(f"{who}: broke the rules {peer.violations} times"))
         except (EOFError, OSError) as error:
-            if isinstance(error, ssl.SSLError) and peer is not None and not known:
-                self._tell(peer, f"{who} refused us: {reason(error)}")
+            if peer is not None and not known and self.failure is None:
+                why = "it hung up at once; is our certificate one it accepts? see its log"
+                why = reason(error) if isinstance(error, ssl.SSLError) else why
+                self._tell(peer, f"{who} refused us: {why}")
         finally:
             if peer is not None and peer.writer is writer:
                 peer.writer = None
@@ -537,7 +560,13 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 def _names(writer: asyncio.StreamWriter) -> list[str]:
     """In the certificate of the other side."""
     certificate = writer.get_extra_info("peercert") or {}
-    return [str(name) for _, name in certificate.get("subjectAltName", ())]
+    return [str(name) for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS"]
+
+
+def _print_of(writer: asyncio.StreamWriter) -> str:
+    """The fingerprint of the other side's certificate."""
+    shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    return hashlib.sha256(shown or b"").hexdigest()
 
 
 async def _stranger(length: int) -> None:

@@ -42,6 +42,7 @@ from ccmac.runtime.averaging import Relay
 
 if TYPE_CHECKING:
     from ccmac.runtime.base import Runtime
+    from ccmac.runtime.distributed import Distributed
 
 Words = NDArray[np.uint64]
 HEADROOM = 2  # bits between what was needed and what is agreed
@@ -52,6 +53,7 @@ FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
 STEP = 4  # bits between two scales that may be agreed upon
 TOP = (1024 - FIRST) // STEP + 2  # the level of what is not finite
 LOWEST = -1074  # exponent of the smallest float
+LONGEST_PROOF = 1 << 16  # bytes
 FINE = 16  # steps to a factor of 2
 
 
@@ -226,12 +228,29 @@ class Masks:
         self._secret = {i: secrets.token_bytes(32) for i in self.owned}
 
     @classmethod
-    def introduced(cls, runtime: Runtime) -> Masks:
-        """Masks of a runtime's agents, who have met all others: one gather, as settings are."""
+    def introduced(cls, runtime: Distributed) -> Masks:
+        """Masks of a runtime's agents, who have met all others: two gathers, as settings are.
+
+        Between owners every key is signed with its owner's certificate: neighbors, which pass keys
+        on, cannot put others in their place.
+        """
         masks = cls(runtime.owned, runtime.n)
         public = masks.public()
-        rows = runtime._gather(np.array([as_floats(public[i]) for i in runtime.owned]))
-        masks.meet({j: as_key(row) for j, row in enumerate(rows)})
+        proofs = [runtime.transport.sign(_statement(i, public[i])) for i in runtime.owned]
+        rows = [
+            [*as_floats(public[i]), float(len(proof))]
+            for i, proof in zip(runtime.owned, proofs, strict=True)
+        ]
+        known = runtime._gather(np.array(rows))
+        keys = {j: as_key(row[:-1]) for j, row in enumerate(known)}
+        longest = int(min(known[:, -1].max(), LONGEST_PROOF))
+        if longest:
+            padded = [as_floats(proof.ljust(longest + -longest % 4)) for proof in proofs]
+            for j, row in enumerate(runtime._gather(np.array(padded))):
+                if j not in runtime.owned:
+                    proof = as_key(row)[: int(known[j, -1])]
+                    runtime.transport.check(j, _statement(j, keys[j]), proof)
+        masks.meet(keys)
         return masks
 
     def public(self) -> dict[int, bytes]:
@@ -287,8 +306,12 @@ class Masks:
         return hidden
 
 
+def _statement(agent: int, key: bytes) -> bytes:
+    return f"ccmac: agent {agent} masks with ".encode() + key
+
+
 def as_floats(key: bytes) -> list[float]:
-    """32 bytes as numbers that are exact in every message."""
+    """Bytes, four at a time, as numbers that are exact in every message."""
     return [float(v) for v in np.frombuffer(key, dtype="<u4")]
 
 

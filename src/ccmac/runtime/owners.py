@@ -35,6 +35,16 @@ class Owners(Transport):
             payload = self.links.receive(peer, array.nbytes, self.given_up - time.monotonic())
             array[...] = np.frombuffer(payload, dtype=array.dtype).reshape(array.shape)
 
+    def sign(self, statement: bytes) -> bytes:
+        """With the certificate of this owner."""
+        return self.links.identity.sign(statement)
+
+    def check(self, rank: int, statement: bytes, proof: bytes) -> None:
+        """Against the authority and the name of that agent."""
+        names = self.links.names
+        name = names[rank] if names else f"agent-{rank}"
+        self.links.identity.vouch(rank, name, statement, proof)
+
     def strangers(self, digest: bytes) -> list[int]:
         """Nobody: neighbors compare what they start from when they meet."""
         return []

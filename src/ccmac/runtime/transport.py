@@ -64,6 +64,14 @@ class Transport(ABC):
     def _exchange(self, sent: Sequence[Message], received: Sequence[Message]) -> None:
         """Carry the messages; raises ``CcmacError`` naming the peer after :attr:`given_up`."""
 
+    def sign(self, statement: bytes) -> bytes:
+        """A proof that the statement is of this process; empty where nobody else is in between."""
+        return b""
+
+    def check(self, rank: int, statement: bytes, proof: bytes) -> None:
+        """Raises ``CcmacError`` where the proof is not of that process."""
+        assert not proof, "a transport that signs also checks"
+
     @abstractmethod
     def strangers(self, digest: bytes) -> list[int]:
         """Processes (of those that can be asked) whose 32 bytes differ from the most common."""

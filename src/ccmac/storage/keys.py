@@ -1,8 +1,9 @@
-"""A small authority and certificates for a trial: whoever has the authority's key can admit agents.
+"""Keys, requests for certificates, and a small authority that signs them.
 
-For a trial one person may make them all. Otherwise every owner keeps a key of its own, and has its
-certificate signed by an authority that all owners trust; its name (subjectAltName) is what the
-neighbors expect, ``agent-3`` by default.
+For a trial one person may make everything. Otherwise every owner keeps a key of its own
+(:func:`request`) and has its certificate signed by an authority that all owners trust
+(:func:`sign`); its name (subjectAltName) is what the neighbors expect, ``agent-3`` by default.
+Whoever has the authority's key can admit anybody.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ccmac.texts import MEGABYTE, open_file, shown
 
 AUTHORITY = "authority"
 DAYS = 90
+AUTHORITY_DAYS = 3650  # and no certificate outlives it
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 HINT = "install it with: pip install 'ccmac[owners]'"
 
@@ -29,47 +31,126 @@ def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[P
 
     An authority that is there already is used again, no file is ever replaced.
     """
+    _check_names(names)
+    for file in (directory / f"{name}{ending}" for name in names for ending in (".crt", ".key")):
+        _check_new(file)
+    issuer, signer, written = _authority(directory)
+    for name in names:
+        own = _new_key()
+        signed = _signed(_certificate(name, own.public_key(), issuer, days), signer)
+        written += _write_key(directory / f"{name}.key", own)
+        written += _write(directory / f"{name}.crt", signed)
+    return written
+
+
+def request(directory: Path, name: str) -> list[Path]:
+    """NAME.key, which stays with its owner, and NAME.csr, which the authority signs.
+
+    A key that is there already is used again: a certificate is renewed by the same request.
+    """
+    _check_names([name])
+    place = directory / f"{name}.key"
+    x509 = _x509()
+    written = []
+    if os.path.lexists(place):
+        own = _load_key(place)
+    else:
+        own = _new_key()
+        written = _write_key(place, own)
+    asked = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(_subject(name))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+    )
+    return written + _write(directory / f"{name}.csr", _signed(asked, own))
+
+
+def sign(authority: Path, file: Path, days: int = DAYS) -> list[Path]:
+    """NAME.crt next to NAME.csr, signed by the authority in that folder, which is made if need be.
+
+    The certificate replaces an earlier one of the same name.
+    """
+    x509 = _x509()
+    try:
+        asked = x509.load_pem_x509_csr(_read(file))
+        names = asked.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        [name] = names.value.get_values_for_type(x509.DNSName)
+        genuine = asked.is_signature_valid
+    except (OSError, ValueError, x509.ExtensionNotFound):
+        genuine = False
+        name = ""
+    if not genuine:
+        raise InputError(f"{file}: is no request for one name; make one with: ccmac keys request")
+    _check_names([name])
+    issuer, signer, written = _authority(authority)
+    signed = _signed(_certificate(name, asked.public_key(), issuer, days), signer)
+    return written + _write(file.with_suffix(".crt"), signed)
+
+
+def described(file: Path) -> str:
+    """What a certificate or a request says, in a few lines."""
+    from ccmac.runtime.identity import both_usages, certificates, fingerprint, names_of
+
+    now = datetime.datetime.now(datetime.UTC)
+    lines = []
+    for one in certificates(str(file)):
+        left = (one.not_valid_after_utc - now).days
+        usable = "clients and servers" if both_usages(one) else "not both clients and servers"
+        lines += [
+            f"names        {', '.join(names_of(one)) or 'none'}",
+            f"signed by    {one.issuer.rfc4514_string()}",
+            f"valid        {one.not_valid_before_utc:%Y-%m-%d %H:%M} to "
+            f"{one.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, {left} days left",
+            f"usage        {usable}",
+            f"fingerprint  {fingerprint(one)}",
+        ]
+    return "\n".join(lines)
+
+
+def _x509() -> Any:
     try:
         from cryptography import x509
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError as error:
         raise InputError(f"certificates cannot be made ({error}); {HINT}") from None
+    return x509
 
-    for name in names:  # a plain name, for files as for certificates
+
+def _check_names(names: Sequence[str]) -> None:
+    """Plain names, for files as for certificates."""
+    for name in names:
         if not NAME.fullmatch(name) or name == AUTHORITY or names.count(name) > 1:
             raise InputError(
                 f"keys: the name {shown(name)} cannot be used; give different ones of at most 64 "
                 "letters, digits, dots and dashes"
             )
-    for file in (directory / f"{name}{ending}" for name in names for ending in (".crt", ".key")):
-        if os.path.lexists(file):
-            raise InputError(f"{file}: is there already; choose another directory")
+
+
+def _check_new(file: Path) -> None:
+    if os.path.lexists(file):
+        raise InputError(f"{file}: is there already; choose another directory")
+
+
+def _authority(directory: Path) -> tuple[Any, Any, list[Path]]:
+    """(certificate, key, files written) of the authority in a folder; it is made once."""
+    x509 = _x509()
     certificate = directory / f"{AUTHORITY}.crt"
     key = directory / f"{AUTHORITY}.key"
-    written = []
-    if os.path.lexists(certificate) or os.path.lexists(key):
-        try:
-            signer: Any = load_pem_private_key(_read(key), None)
-            issuer = x509.load_pem_x509_certificate(_read(certificate))
-            if issuer.public_key() != signer.public_key():
-                raise ValueError
-            _builder(AUTHORITY, issuer, signer, days).sign(signer, hashes.SHA256())
-        except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
-            raise InputError(
-                f"{certificate}: it or its key {key} is missing, damaged or of another kind than "
-                "ccmac keys makes; choose another directory"
-            ) from None
-    else:
+    if not (os.path.lexists(certificate) or os.path.lexists(key)):
         signer = _new_key()
-        issuer = _builder("ccmac trial authority", None, signer, days).sign(signer, hashes.SHA256())
-        written += _write(directory, AUTHORITY, issuer, signer)
-    for name in names:
-        own = _new_key()
-        signed = _builder(name, issuer, own, days).sign(signer, hashes.SHA256())
-        written += _write(directory, name, signed, own)
-    return written
+        issuer = _signed(_certificate("", signer.public_key(), None, AUTHORITY_DAYS), signer)
+        return issuer, signer, [*_write_key(key, signer), *_write(certificate, issuer)]
+    try:
+        signer = _load_key(key)
+        issuer = x509.load_pem_x509_certificate(_read(certificate))
+        if issuer.public_key() != signer.public_key():
+            raise ValueError
+        _signed(_certificate("trial", signer.public_key(), issuer, 1), signer)
+    except (OSError, ValueError, TypeError, InputError):
+        raise InputError(
+            f"{certificate}: it or its key {key} is missing, damaged or of another kind than "
+            "ccmac keys makes; choose another directory"
+        ) from None
+    return issuer, signer, []
 
 
 def _read(path: Path) -> bytes:
@@ -78,48 +159,77 @@ def _read(path: Path) -> bytes:
         return stream.read(MEGABYTE + 1)
 
 
+def _load_key(path: Path) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        return load_pem_private_key(_read(path), None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
+        raise InputError(f"{path}: is no private key without a password") from None
+
+
 def _new_key() -> Any:
+    _x509()
     from cryptography.hazmat.primitives.asymmetric import ec
 
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def _builder(name: str, issuer: Any, key: Any, days: int) -> Any:
-    """A certificate of an authority (``issuer`` None) or of an agent, not yet signed."""
-    from cryptography import x509
+def _subject(name: str) -> Any:
+    x509 = _x509()
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
+
+def _signed(builder: Any, key: Any) -> Any:
+    from cryptography.hazmat.primitives import hashes
+
+    return builder.sign(key, hashes.SHA256())
+
+
+def _certificate(name: str, key: Any, issuer: Any, days: int) -> Any:
+    """A certificate of an authority (``issuer`` None) or of an agent, not yet signed."""
+    x509 = _x509()
     root = issuer is None
+    subject = _subject("ccmac trial authority" if root else name)
+    now = datetime.datetime.now(datetime.UTC)
+    end = now + datetime.timedelta(days=days)
     unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     usage = dict.fromkeys([*unused, "encipher_only", "decipher_only"], False)
     usage |= {"digital_signature": not root, "key_cert_sign": root, "crl_sign": root}
-    above = key.public_key() if root else issuer.public_key()
+    above = key if root else issuer.public_key()
     built = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject if root else issuer.subject)
-        .public_key(key.public_key())
+        .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=days))
+        .not_valid_after(end if root else min(end, issuer.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=root, path_length=0 if root else None), True)
         .add_extension(x509.KeyUsage(**usage), True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(above), False)
     )
     if root:
         return built
-    return built.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+    usages = x509.oid.ExtendedKeyUsageOID
+    both = x509.ExtendedKeyUsage([usages.CLIENT_AUTH, usages.SERVER_AUTH])
+    named = built.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+    return named.add_extension(both, False)
 
 
-def _write(directory: Path, name: str, certificate: Any, key: Any) -> list[Path]:
-    """Both files; the key for the owner's eyes only, from its first byte on."""
+def _write_key(path: Path, key: Any) -> list[Path]:
+    """For the owner's eyes only, from its first byte on."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    public = directory / f"{name}.crt"
-    private = directory / f"{name}.key"
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    atomic_write(private, secret, private=True)
-    atomic_write(public, certificate.public_bytes(Encoding.PEM))
-    return [public, private]
+    atomic_write(path, secret, private=True)
+    return [path]
+
+
+def _write(path: Path, signed: Any) -> list[Path]:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    atomic_write(path, signed.public_bytes(Encoding.PEM))
+    return [path]

@@ -48,6 +48,7 @@ class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 0
     max_iterations: int | None = None
     names: list[str] = []
+    revoked: list[str] = []
     sense: str | list[str] | None = None
     z_lower: float | list[float] | None = None
     z_upper: float | list[float] | None = None
@@ -74,8 +75,11 @@ class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def digest(self) -> str:
-        """The same for all whose files say the same, however they are laid out."""
-        return short(repr(msgspec.to_builtins(self)).encode())
+        """The same for all whose files say the same, however they are laid out.
+
+        Each owner may revoke certificates at any time.
+        """
+        return short(repr(msgspec.to_builtins(self) | {"revoked": []}).encode())
 
 
 class Mine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -255,7 +255,7 @@ def _declared(problem: Problem, i: int, multiple: float) -> list[float]:
 
 
 def _stand_ins(rows: Array, runtime: Runtime) -> list[Array]:
-    """Columns for all agents where rows are hidden: sizes and abilities are told, of the constants
+    """Columns for all agents where rows are hidden: sizes and abilities are shown, of the constants
     the least, the largest and the sum become known.
 
     Of all vectors with these the constants' stand-ins are extreme: lambda_min of
@@ -266,7 +266,7 @@ def _stand_ins(rows: Array, runtime: Runtime) -> list[Array]:
     multiple = rows[:, MULTIPLE]
     constants = rows[:, :CONSTANTS]
     shown = np.delete(rows, [*range(CONSTANTS), MULTIPLE], axis=1)
-    told = runtime.gather(np.column_stack([shown, np.isnan(multiple)]))
+    public = runtime.gather(np.column_stack([shown, np.isnan(multiple)]))
     low, high = runtime.extremes(constants, constants)
     beta = np.nan_to_num(multiple)[:, None]
     finite = np.where(np.isfinite(constants), constants, 0.0)
@@ -276,8 +276,8 @@ def _stand_ins(rows: Array, runtime: Runtime) -> list[Array]:
     spread = math.sqrt(max(sums[-1] / n - mean**2, 0.0) / max(n - 1, 1))
     betas = np.full(n, mean - spread)
     betas[0] = mean + (n - 1) * spread
-    found += list(told.T[:-1])
-    found.insert(MULTIPLE, np.full(n, np.nan) if told[:, -1].any() else betas)
+    found += list(public.T[:-1])
+    found.insert(MULTIPLE, np.full(n, np.nan) if public[:, -1].any() else betas)
     return found
 
 

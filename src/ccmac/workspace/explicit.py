@@ -62,7 +62,7 @@ class Explicit:
             return None
         rows = np.array([_declared(problem, i) for i in problem.agents])
         if runtime.averaging.hides:
-            known = _told(problem, rows, runtime)
+            known = _declared_openly(problem, rows, runtime)
         else:
             known = runtime.gather(rows)
         if not ((known[:, 0] != MIXES).all() or _alike(known)):
@@ -97,7 +97,7 @@ class Explicit:
         return self.problem.n * self.parts[0].gram(z, E)
 
 
-def _told(problem: Problem, rows: Array, runtime: Runtime) -> Array:
+def _declared_openly(problem: Problem, rows: Array, runtime: Runtime) -> Array:
     """The same where rows are hidden: of the norms the sum of squares, in place of the digest the
     name that a function has for all, if it has one.
     """
@@ -107,10 +107,10 @@ def _told(problem: Problem, rows: Array, runtime: Runtime) -> Array:
         part = getattr(agent.objective, "z_part", None)
         if isinstance(part, Function) and part.public_name is not None:
             names[k] = [-1.0, part.public_name, 0.0]
-    told = runtime.gather(np.hstack([rows[:, :1], names]))
+    public = runtime.gather(np.hstack([rows[:, :1], names]))
     square = float(runtime.total(rows[:, 1:2] ** 2)[0])
     norms = np.full((runtime.n, 1), math.sqrt(square / runtime.n) * (1 + 1e-12))
-    return np.hstack([told[:, :1], norms, told[:, 1:]])
+    return np.hstack([public[:, :1], norms, public[:, 1:]])
 
 
 def _alike(known: Array) -> bool:
