@@ -1,4 +1,4 @@
-"""The table of docs/methods.md: rounds to RelErr 1e-6 on vertical federated ridge regression.
+"""The table of docs/methods-why.md: rounds to RelErr 1e-6 on vertical federated ridge regression.
 
     python benchmarks/method_table.py --json table.json [--cases a9a,mushrooms] [--methods ...]
 

@@ -1,4 +1,4 @@
-"""The table of docs/methods.md: rounds of cross-newton on plain logistic regression.
+"""The table of docs/methods-why.md: rounds of cross-newton on plain logistic regression.
 
     python benchmarks/newton_rounds.py [--sketch R] [--cases a9a,mushrooms,cancer]
 

@@ -34,11 +34,21 @@ OLD = (
 
 PAGES = [
     "docs/guide.md",
+    "docs/start.md",
+    "docs/learn-problem.md",
+    "docs/learn-geometry.md",
+    "docs/learn-plan.md",
+    "docs/learn-bound.md",
+    "docs/learn-bill.md",
     "docs/geometry.md",
     "docs/limits.md",
     "docs/vertical.md",
     "docs/power.md",
     "docs/control.md",
+    "docs/operations.md",
+    "docs/again.md",
+    "docs/trust.md",
+    "docs/methods-why.md",
     "docs/calibration.md",
 ]
 

@@ -153,6 +153,8 @@ class Result(Solution):
     def named(self) -> dict[str, dict[str, Any]]:
         """``x`` by agent, ``z`` by entry, multipliers ``coupled`` by row; numbers where unnamed.
 
+        Examples
+        --------
         >>> import ccmac
         >>> f = ccmac.objectives.SquaredDistance()
         >>> north = ccmac.Agent(f, A=[[1.0]], b=[1.0], name="north")

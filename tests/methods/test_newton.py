@@ -208,7 +208,7 @@ def test_refuses_what_it_cannot_do() -> None:
 
 
 def test_the_page_has_the_counts_of_the_small_set() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "methods-why.md").read_text(encoding="utf-8")
     assert "| cancer | C = 1 | 4 (3 + 1) | 11 |" in page  # as in the test above
 
 

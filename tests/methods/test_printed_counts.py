@@ -1,4 +1,4 @@
-"""The rows of comparators in docs/methods.md: counted again where it is quick, and their ratio."""
+"""The rows of comparators in docs/methods-why.md, counted again where it is quick; their ratio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import ccmac
 from ccmac.methods.registry import parse
 from ccmac.paper import data
 
-PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
+PAGE = Path(__file__).parents[2] / "docs" / "methods-why.md"
 CELL = re.compile(r"([\d,]+) \(([\d,]+)\)(?: at ([\d.]+))?")
 SETS = ("a9a", "mushrooms", "w8a", "a8a")
 GRADIENTS = ("condat-vu", "pdhg", "papc", "joint-apapc")

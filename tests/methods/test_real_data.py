@@ -179,7 +179,7 @@ def test_solves_that_come_again(name: str, method: CrossCg) -> None:
 
 
 def test_the_pages_print_these_counts() -> None:
-    """docs/costs.md and docs/methods.md say what the tests above have counted."""
+    """docs/costs.md and docs/methods-why.md say what the tests above have counted."""
     costs = " ".join((ROOT / "docs" / "costs.md").read_text(encoding="utf-8").split())
     for name, n, alpha, (gradients, *counts), _ in TABLE:
         label = name if n == 8 else f"{name}, {n} agents"
@@ -191,7 +191,7 @@ def test_the_pages_print_these_counts() -> None:
     assert len({exact for name, *_, exact in TABLE if name == "a9a"}) == 1
     proved = [sum(auto) for auto, _ in PROVED.values()]
     assert f"it takes {', '.join(map(str, proved[:3]))} and {proved[3]} rounds" in costs
-    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "methods-why.md").read_text(encoding="utf-8")
     for method, counts in (
         ("cross-apapc", [exact[1:3] for *_, exact, _ in TABLE[:4]]),
         ("cross-cg", [exact[:2] for *_, exact in TABLE[:4]]),

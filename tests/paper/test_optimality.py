@@ -15,12 +15,12 @@ from ccmac.cli.main import main
 from ccmac.paper.instances import max_of_coordinates
 from ccmac.paper.optimality import TOL, Efficiency, families, lower_bound, report
 
-PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
+PAGE = Path(__file__).parents[2] / "docs" / "methods-why.md"
 
 
 @cache
 def printed() -> dict[tuple[str, str], tuple[int, int]]:
-    """(family, method) -> the bound and the count of docs/methods.md."""
+    """(family, method) -> the bound and the count of docs/methods-why.md."""
     found = {}
     table = PAGE.read_text(encoding="utf-8").partition("## How far from optimal")[2]
     table = table.partition("Two more regimes")[0]
