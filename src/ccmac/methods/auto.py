@@ -190,6 +190,8 @@ class Auto(Method):
         R >= ||(x0, z0) - (x*, z*)||, where a gap is proved.
     accuracy : float, optional
         Absolute eps instead of tol max(1, |F|).
+    reveal : {"range", "sketch"}, optional
+        "range": columns may be sent once, turned; "sketch": single images of them.
 
     Examples
     --------

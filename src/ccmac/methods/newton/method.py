@@ -60,6 +60,8 @@ class CrossNewton(Method):
     ----------
     sketch : int, optional
         Random vectors that open the span of multipliers, in one averaging.
+    reveal : {"range", "sketch"}, optional
+        "range": columns may be sent once, turned; "sketch": single images of them.
 
     Examples
     --------
