@@ -29,7 +29,7 @@ from ccmac.network import as_network
 from ccmac.paper.complexity_spectra import coupled_condition, stack_condition
 from ccmac.paper.polynomials import paper_degree
 from ccmac.paper.realizations.certified import channel_intervals
-from ccmac.paper.realizations.lift_constants import LiftConstants
+from ccmac.paper.realizations.lift_constants import LiftConstants, nonzero
 from ccmac.problem import Problem
 from ccmac.runtime import InProcess
 from ccmac.workspace.curvature import CurvatureTable
@@ -255,14 +255,7 @@ def _mixed(numbers: Mapping[str, float | None]) -> tuple[float | None, float | N
 
 
 def _present(problem: Problem, name: str) -> bool:
-    return any(b is not None and 0 not in b.shape and _nonzero(b) for b in problem.blocks(name))
-
-
-def _nonzero(block: Any) -> bool:
-    """Operators, whose entries are not known, count as nonzero."""
-    if hasattr(block, "nnz"):
-        return bool(block.nnz)
-    return bool(block.any()) if hasattr(block, "any") else True
+    return any(map(nonzero, problem.blocks(name)))
 
 
 def _root(value: float | None) -> float | None:

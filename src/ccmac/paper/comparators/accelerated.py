@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -28,58 +27,21 @@ from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import outer_degree
 from ccmac.methods.base import rows, vector
 from ccmac.paper.comparators.reductions import CoupledForm, CoupledState, FormIteration
-from ccmac.paper.polynomials import graph_filter
-from ccmac.runtime.base import Runtime
+from ccmac.paper.realizations.channels import FilteredGraph
 
 LOW = 11 / 15
 HIGH = 19 / 15
-DENSE = 64  # agents up to which the filter is one matrix in a fused simulation
 
 
 # -- equations -------------------------------------------------------------------------------------
-class GraphFilter:
-    """W' = I - T_nu(..)/T_nu(..) on [lambda_min^+, lambda_max] of W; zero for one agent.
-
-    A fused simulation multiplies by W' as one n x n matrix and charges the rounds of the execution
-    along the edges.
-    """
-
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
-        self.degree = outer_degree(*runtime.network.extremes) if runtime.n > 1 else 0
-
-    def __call__(self, rows: Array) -> Array:
-        """W' rows. Cost: nu rounds of the width of the rows."""
-        runtime = self.runtime
-        width = rows.shape[1]
-        runtime.mind_the_time()  # a step may be thousands of these
-        if runtime.n == 1 or width == 0:
-            return np.zeros_like(rows)
-        if runtime.fused and runtime.n <= DENSE:
-            runtime.ledger.charge_cost(self.cost(width))
-            return np.asarray(self._matrix @ rows)
-        return graph_filter(runtime.mix, rows, *runtime.network.extremes, self.degree)
-
-    @cached_property
-    def _matrix(self) -> Array:
-        network = self.runtime.network
-        every = np.eye(self.runtime.n)
-        return graph_filter(lambda v: network.weights @ v, every, *network.extremes, self.degree)
-
-    def cost(self, width: int) -> Cost:
-        """Static cost of one application."""
-        if self.runtime.n == 1 or width == 0:
-            return Cost()
-        return self.degree * self.runtime.mix_cost(width)
-
-
 class GraphRows:
     """B of the module text with ``weight`` g; vectors (u, y) are flat, u first."""
 
     def __init__(self, form: CoupledForm, weight: float) -> None:
         self.form = form
         self.weight = weight
-        self.filter = GraphFilter(form.runtime)
+        ends = form.runtime.network.extremes if form.runtime.n > 1 else (1.0, 1.0)
+        self.filter = FilteredGraph(form.runtime, *ends, degree=outer_degree(*ends))
 
     def parts(self, v: Array) -> tuple[Array, Array]:
         """(u, y), y with one row per agent."""

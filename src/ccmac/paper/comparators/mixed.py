@@ -29,6 +29,7 @@ from ccmac.methods.realized import JudgedMethod
 from ccmac.paper.comparators.accelerated import HIGH, AcceleratedIteration, GraphRows, Penalized
 from ccmac.paper.comparators.reductions import CoupledForm
 from ccmac.paper.comparators.spectra import largest_norm, least_eigenvalue
+from ccmac.paper.realizations.lift_constants import nonzero
 from ccmac.workspace import Workspace
 
 
@@ -127,11 +128,6 @@ def constants_of(form: CoupledForm, seed: int) -> MixedConstants:
 
 def coupled_through_z(work: Workspace) -> bool:
     """Whether some B_i has an entry that is not zero (an operator counts as one); one reduction."""
-
-    def nonzero(block: object) -> bool:
-        entries = block if isinstance(block, np.ndarray) else getattr(block, "data", None)
-        return bool(np.any(entries)) if isinstance(entries, np.ndarray) else block is not None
-
     rows = [[float(nonzero(block))] for block in work.problem.blocks("B")]
     return bool(work.runtime.gather(np.array(rows)).any())
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import resources
 from typing import Literal
 
+import msgspec
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -56,69 +58,13 @@ class KnownSet:
     aliases: tuple[str, ...] = ()
 
 
-_ADULT = "census income (UCI Adult), binarised"
-_SETS = (
-    KnownSet(
-        "a1a",
-        1_605,
-        123,
-        "a1a",
-        _ADULT,
-        22_249,
-        (1_210, 395),
-        sha256="eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e",
-    ),
-    KnownSet(
-        "a8a",
-        22_696,
-        123,
-        "a8a",
-        _ADULT,
-        314_815,
-        (17_190, 5_506),
-        sha256="d08a37b3fadd4bd3c8b3fc30bdc93b54d7c0f371265c90cbfb931a7efe97cd28",
-    ),
-    KnownSet(
-        "a9a",
-        32_561,
-        123,
-        "a9a",
-        _ADULT,
-        451_592,
-        (24_720, 7_841),
-        sha256="f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
-    ),
-    KnownSet(
-        "w8a",
-        49_749,
-        300,
-        "w8a",
-        "web pages, keyword indicators",
-        579_586,
-        (48_270, 1_479),
-        sha256="6a9fa8fd5f524303240a5db07d4b3d4a51e8b7b4b20a914105d8e3e8c81640f2",
-    ),
-    KnownSet(
-        "mushrooms",
-        8_124,
-        112,
-        "mushrooms",
-        "UCI Mushroom, categories one-hot encoded",
-        170_604,
-        (3_916, 4_208),
-        (1.0, 2.0),
-        sha256="f39a4eb628dc61a7d43760815b061c9e497aa728ce1ad8bde57a09ef6043b538",
-    ),
-    KnownSet(
-        "rcv1_train.binary",
-        20_242,
-        47_236,
-        "rcv1_train.binary.bz2",
-        "Reuters news, tf-idf rows of unit length",
-        aliases=("rcv1",),
-    ),
-)
-RECORDS: dict[str, KnownSet] = {record.name: record for record in _SETS}
+def _known() -> dict[str, KnownSet]:
+    file = resources.files("ccmac.paper.data") / "sets.json"
+    found = msgspec.json.decode(file.read_bytes(), type=list[KnownSet])
+    return {record.name: record for record in found}
+
+
+RECORDS = _known()
 
 
 def resolve(name: str) -> KnownSet:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.ledger import PHASES, UNITS
+from ccmac.ledger import PHASES
 from ccmac.results import Result
-from ccmac.show import TONES
+from ccmac.show import TONES, ledger_html
 from ccmac.version import __version__
 
 STYLE = """
@@ -51,7 +51,10 @@ def page(paragraphs: list[str], uneven: Result, even: Result, image: bytes | Non
             f'<figure><img alt="{words}" src="data:image/png;base64,{encoded}">'
             f'<figcaption class="soft">{words}.</figcaption></figure>'
         )
-    tables = _table("Ledger, uneven shares", uneven) + _table("Ledger, equal shares", even)
+    tables = "".join(
+        f'<h2>Ledger, {name} shares</h2>\n<div class="wide">{ledger_html(result.ledger)}</div>\n'
+        for name, result in (("uneven", uneven), ("equal", even))
+    )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -60,22 +63,6 @@ def page(paragraphs: list[str], uneven: Result, even: Result, image: bytes | Non
         f'<p class="soft">ccmac {html.escape(__version__)}</p>\n{figure}\n'
         + "\n".join(sections)
         + f"\n{tables}</body>\n</html>\n"
-    )
-
-
-def _table(caption: str, result: Result) -> str:
-    head = "".join(f'<th scope="col">{phase}</th>' for phase in PHASES)
-    used = [unit for unit in UNITS if result.ledger.total(unit)]
-    rows = "".join(
-        f'<tr><th scope="row" title="{html.escape(UNITS[unit])}">{html.escape(unit)}</th>'
-        + "".join(f"<td>{result.ledger.of(phase)[unit]:,}</td>" for phase in PHASES)
-        + "</tr>\n"
-        for unit in used
-    )
-    return (
-        f'<div class="wide"><table><caption>{html.escape(caption)}</caption>\n'
-        f'<thead><tr><th scope="col">unit</th>{head}</tr></thead>\n'
-        f"<tbody>{rows}</tbody></table></div>\n"
     )
 
 

@@ -66,27 +66,22 @@ def _load(path: Path) -> None:
         raise
     except BaseException as error:  # the file may raise anything, SystemExit too
         raise InputError(f"plugin {path}: {type(error).__name__}: {error}") from error
-    found = getattr(module, "METHODS", [])
-    named: dict[str, tuple[Any, dict[str, Any]]] = {
-        "DATASETS": (getattr(module, "DATASETS", {}), DATASETS),
-        "PROBLEMS": (getattr(module, "PROBLEMS", {}), PROBLEMS),
-    }
-    if not isinstance(found, list | tuple):
-        raise InputError(f"plugin {path}: METHODS is no list")
-    for kind, (given, _) in named.items():
-        if not isinstance(given, dict):
-            raise InputError(f"plugin {path}: {kind} is no dict")
-    if not found and not any(given for given, _ in named.values()):
+    methods = getattr(module, "METHODS", [])
+    named: dict[str, dict[str, Any]] = {"DATASETS": DATASETS, "PROBLEMS": PROBLEMS}
+    given = {kind: getattr(module, kind, {}) for kind in named}
+    if not isinstance(methods, list) or not all(isinstance(v, dict) for v in given.values()):
+        raise InputError(f"plugin {path}: METHODS is no list, or DATASETS or PROBLEMS no dict")
+    if not methods and not any(given.values()):
         raise InputError(f"plugin {path}: defines neither METHODS nor DATASETS nor PROBLEMS")
-    for method in found:
+    for method in methods:
         ours = isinstance(method, type) and issubclass(method, Method)
         if not (ours and isinstance(getattr(method, "name", None), str)):
             raise InputError(
                 f"plugin {path}: METHODS holds {shown(method)}; give classes derived from Method"
             )
         REGISTRY[method.name] = method
-    for kind, (given, known) in named.items():
-        for name, make in given.items():
+    for kind, known in named.items():
+        for name, make in given[kind].items():
             if not isinstance(name, str) or name in RECORDS or not callable(make):
                 raise InputError(
                     f"plugin {path}: {kind} has {shown(name)}, which is taken, no text, or without "

@@ -16,6 +16,7 @@ is ever formed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -32,26 +33,46 @@ from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import block_families, right_hand_sides
 
+DENSE = 64  # agents up to which the filter is one matrix in a fused simulation
+
 
 # -- the parts -----------------------------------------------------------------------------------
 class FilteredGraph:
-    """W~ = P_W(W), positive spectrum in [1/2, 3/2], in nu rounds.
+    """W~ = P_W(W) in nu rounds, by default with positive spectrum in [1/2, 3/2].
 
-    Equation eq:graph-cheb-filter.
+    Equation eq:graph-cheb-filter. Zero for one agent. A fused simulation multiplies by W~ as one
+    n x n matrix and charges the rounds of the execution along the edges.
     """
 
-    def __init__(self, runtime: Runtime, low: float, high: float) -> None:
+    def __init__(
+        self, runtime: Runtime, low: float, high: float, *, degree: int | None = None
+    ) -> None:
         self.runtime = runtime
         self.low = low
         self.high = high
-        self.degree = graph_filter_degree(high / low)
+        self.degree = graph_filter_degree(high / low) if degree is None else degree
 
     def __call__(self, block: Array) -> Array:
         """(W~ (x) I) block."""
-        return graph_filter(self.runtime.mix, block, self.low, self.high, self.degree)
+        runtime = self.runtime
+        runtime.mind_the_time()  # a step may be thousands of these
+        if runtime.n == 1 or block.shape[1] == 0:
+            return np.zeros_like(block)
+        if runtime.fused and runtime.n <= DENSE:
+            runtime.ledger.charge_cost(self.cost(block.shape[1]))
+            return np.asarray(self._matrix @ block)
+        return graph_filter(runtime.mix, block, self.low, self.high, self.degree)
+
+    @cached_property
+    def _matrix(self) -> Array:
+        W = self.runtime.network.weights
+        every = np.eye(self.runtime.n)
+        return graph_filter(lambda v: W @ v, every, self.low, self.high, self.degree)
 
     def cost(self, width: int) -> Cost:
         """nu rounds of ``width`` floats."""
+        if self.runtime.n == 1 or width == 0:
+            return Cost()
         return self.degree * self.runtime.mix_cost(width)
 
 

@@ -2,21 +2,17 @@
 
 Assumption ass:spectral-certificates.
 
-What is missing is computed from the blocks: from Gram matrices averaged over the graph, or, where
-m or q is large and one process holds the whole problem, from the geometry. Either way the scalars
-that all agents must know are charged as a reduction.
+What is missing is computed from Gram matrices averaged over the graph.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ccmac.angles.measure import geometry
 from ccmac.angles.principal import cross_factor
 from ccmac.errors import InputError
 from ccmac.inputs import Array
@@ -28,7 +24,7 @@ from ccmac.realizations.base import Certificates
 from ccmac.runtime.base import Runtime
 
 MARGIN = 1e-9  # of constants composed of several decompositions
-GRAM_LIMIT = 400
+GRAM_LIMIT = 1000
 COMMON = 1e-10  # squares of sines below this are common directions
 
 
@@ -60,10 +56,7 @@ def lift_constants(problem: Problem, runtime: Runtime, given: Certificates) -> L
     missing = {name for name in wanted if getattr(given, name) is None}
     found = LiftConstants(0, 0, 0, 0, 0, 0, *runtime.network.extremes, 1.0)
     if missing:
-        # Learnt the way any split of the agents can, unless that is too large and all are here.
-        large = max(problem.m, problem.q) > GRAM_LIMIT
-        whole = len(runtime.owned) == runtime.n
-        found = (_from_geometry if whole and large else _from_grams)(problem, runtime)
+        found = _from_grams(problem, runtime)
     supplied: dict[str, float] = {
         name: value
         for name in (*wanted, "l_W", "u_W")
@@ -75,49 +68,15 @@ def lift_constants(problem: Problem, runtime: Runtime, given: Certificates) -> L
 def _presence(problem: Problem) -> Array:
     """Per agent: whether H_i, C_i, D_i have an entry that is not zero."""
     groups = [((a.A, a.B), (a.C,), (a.D,)) for a in problem.agents.values()]
-    rows = [[float(any(map(_nonzero, blocks))) for blocks in group] for group in groups]
+    rows = [[float(any(map(nonzero, blocks))) for blocks in group] for group in groups]
     return np.array(rows, dtype=np.float64)
 
 
-def _nonzero(block: Any) -> bool:
+def nonzero(block: Any) -> bool:
+    """Whether a block is there and has an entry that is not zero; operators count as such."""
     if block is None or 0 in block.shape:
         return False
     return bool(abs(block).max() > 0) if has_entries(block) else True
-
-
-def _from_geometry(problem: Problem, runtime: Runtime) -> LiftConstants:
-    facts = geometry(problem, network=runtime.network)
-    s = facts.structural
-    assert s is not None
-    runtime.ledger.charge_cost(runtime.total_cost(7))
-    for name in ("mu_HC", "mu_D", "l_C"):
-        if getattr(s, name) is None:
-            raise InputError(
-                f"certified: {name} cannot be distinguished from zero by an iteration; "
-                f"supply Certificates({name}=...)"
-            )
-    slack = 1e-6 if s.estimated else MARGIN
-    chi = facts.cross_factor * (1 + max(slack, facts.residual * facts.cross_factor**2))
-    return _widened((s.h, s.mu_HC, s.d_D, s.mu_D, s.l_C, s.u_C), slack, chi, runtime)
-
-
-def _widened(
-    ends: Sequence[float | None], slack: float, chi: float, runtime: Runtime
-) -> LiftConstants:
-    """From (h, mu_HC, d_D, mu_D, l_C, u_C): upper ends up, lower ends down by ``slack``."""
-    h, mu_HC, d_D, mu_D, l_C, u_C = (value or 0.0 for value in ends)
-    up = 1 + slack
-    down = 1 - slack
-    return LiftConstants(
-        h * up,
-        mu_HC * down,
-        d_D * up,
-        mu_D * down,
-        l_C * down,
-        u_C * up,
-        *runtime.network.extremes,
-        chi,
-    )
 
 
 def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
@@ -131,8 +90,8 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     n = problem.n
     if max(m, q) > GRAM_LIMIT:
         raise InputError(
-            f"certified: m = {m} or q = {q} exceeds {GRAM_LIMIT} and no process holds all agents; "
-            "supply all of ccmac.Certificates"
+            f"certified: m = {m} or q = {q} exceeds {GRAM_LIMIT}; supply all of ccmac.Certificates "
+            "(ccmac.geometry(problem, network=network).structural has them, .cross_factor too)"
         )
     rows = []
     scalars = []
@@ -166,8 +125,18 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     mu_HC, mu_D, chi = (float(v) for v in runtime.common(np.array([mu_HC, mu_D, chi])))
     h, d_D, _, u_C = (float(top) for top in local.max(axis=0))
     l_C = float(local[:, 2].min())
-    ends = (h, mu_HC, d_D, mu_D, l_C if np.isfinite(l_C) else 0.0, u_C)
-    return _widened(ends, MARGIN, chi * (1 + 1e-6), runtime)
+    up = 1 + MARGIN
+    down = 1 - MARGIN
+    return LiftConstants(
+        h * up,
+        mu_HC * down,
+        d_D * up,
+        mu_D * down,
+        l_C * down if np.isfinite(l_C) else 0.0,
+        u_C * up,
+        *runtime.network.extremes,
+        chi * (1 + 1e-6),
+    )
 
 
 def _filled(block: Any, rows: int, columns: int) -> Array:
