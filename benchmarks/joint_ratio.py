@@ -5,7 +5,7 @@
 RelErr(weights) <= 1e-6, lambda = 1e-2, a ring of 8, uniform alpha, blocks not rescaled. Both
 methods are the same iteration with the paper's steps; they differ in the stack and its interval:
 
-certificate   cross: [a/(3 chi^2), 2b]; joint: the envelope [delta_eta, Lambda_eta]; N = ceil sqrt
+certificate   cross: [a/(3 chi^2), 2b]; joint: as in the next line; N = ceil sqrt
 tight         the spectra of the stacks themselves; N = ceil sqrt
 minimal       the same spectra, least N whose correction lies in [11/15, 19/15]
 """
@@ -36,7 +36,7 @@ def run(realized: Realized, target: np.ndarray) -> tuple[int, int]:
     """(gradients, normalized calls) until RelErr of the weights is at most the target."""
     iteration = Apapc(realized)
     state = iteration.begin(
-        realized.space.zeros(), realized.space.zeros(), realized.system.zero_price()
+        realized.space.zeros(), realized.space.zeros(), realized.system.zero_multiplier()
     )
     size = float(target @ target)
     while float(np.sum((realized.space.x(state.w) - target) ** 2)) > TARGET * size:
@@ -61,7 +61,9 @@ def main(names: list[str]) -> None:
                 Workspace(problem, InProcess(network)), interval=interval, inner=NORMALIZER_DEGREE
             )
             other = joint(
-                Workspace(problem, InProcess(network)), realization="canonical", interval=interval
+                Workspace(problem, InProcess(network)),
+                realization="canonical",
+                interval="minimal" if interval == "minimal" else "tight",
             )
             mine = run(cross, target)
             theirs = run(other, target)

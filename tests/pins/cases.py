@@ -180,15 +180,7 @@ def _apapc() -> Iterator[Case]:
 
 def _others() -> Iterator[Case]:
     yield from _many("joint-apapc", "quadratic", ALL, {}, {"realization": "canonical"})
-    yield from _many(
-        "joint-apapc",
-        "quadratic",
-        KNOWN,
-        {"interval": "minimal"},
-        {"interval": "certificate"},
-        {"eta": 1.0},
-        {"interval": "certificate", "certificates": {"cross_factor": 9.0}},
-    )
+    yield from _many("joint-apapc", "quadratic", KNOWN, {"interval": "minimal"}, {"eta": 1.0})
     yield from _many("joint-apapc", "ridge", ENDS)
     yield from _many("cross-cg", "quadratic", ALL, {}, {"averaging": "tree"})
     for problem in ("ridge", "B-zero", "no-coupling", "grid"):

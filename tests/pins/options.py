@@ -29,7 +29,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     "joint-apapc": {
         "realization": ("averaged", "canonical"),
         "eta": (1.0,),
-        "interval": ("tight", "minimal", "certificate"),
+        "interval": ("tight", "minimal"),
         **JUDGED,
     },
     "cross-cg": {"sketch": (3,), **JUDGED},

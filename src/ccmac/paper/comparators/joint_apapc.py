@@ -14,7 +14,7 @@ from ccmac.methods.apapc import prepared
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES
-from ccmac.paper.realizations.joint import joint
+from ccmac.paper.realizations.joint import INTERVALS, joint
 from ccmac.realizations.base import Certificates
 from ccmac.workspace import Workspace
 
@@ -53,23 +53,14 @@ class JointApapc(Method):
     )
     certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
     interval: str = option(
-        "tight",
-        str,
-        "where the spectrum of the stack is taken from",
-        choices=("certificate", "tight", "minimal"),
+        "tight", str, "where the spectrum of the stack is taken from", choices=INTERVALS
     )
     eta: float | None = option(None, float, "weight of channel 2 (the balance eta* by default)")
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Joint normalization: the unnormalized stack with its exact interval and eta* balance."""
         given = self.certificates or Certificates()
-        realized = joint(
-            work,
-            realization=self.realization,
-            interval=self.interval,
-            eta=self.eta,
-            cross_factor=given.cross_factor,
-        )
+        realized = joint(work, realization=self.realization, interval=self.interval, eta=self.eta)
         return prepared(
             realized, request, "joint normalization, for comparison", given.energy_radius
         )

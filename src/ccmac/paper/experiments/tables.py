@@ -143,26 +143,17 @@ def _in_csv(text: str) -> str:
 
 
 def _csv(found: Sequence[TableRow]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    counts = ("gradients", "argmins", "affine", "raw", "rounds", "setup_rounds")
-    ends = ("low", "median", "high")
-    single = (
-        "data",
-        "samples",
-        "features",
-        "agents",
-        "label",
-        "runs",
-        "reached",
-        "modelled",
-        "worst_error",
-    )
-    writer.writerow([*single, *(f"{c}_{e}" for c in counts for e in ends)])
+    lines = []
     for row in found:
-        content = plain(asdict(row))
-        values = [content[c][e] for c in counts for e in ends]
-        names = [content[name] for name in single]
-        names = [_in_csv(value) if isinstance(value, str) else value for value in names]
-        writer.writerow([*names, *values])
+        line: dict[str, object] = {}
+        for name, value in plain(asdict(row)).items():
+            if isinstance(value, dict):
+                line |= {f"{name}_{end}": count for end, count in value.items()}
+            else:
+                line[name] = _in_csv(value) if isinstance(value, str) else value
+        lines.append(line)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, lines[0] if lines else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
     return text.getvalue().rstrip("\n")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.linalg.blocks import has_entries
+from ccmac.linalg.blocks import has_entries, powers
 from ccmac.linalg.ranks import row_lengths
 from ccmac.problem import Agent, Problem
 
@@ -40,7 +40,7 @@ def _even(agent: Agent) -> Agent:
         lengths = row_lengths(block)
         far = (lengths > 0) & ((lengths > UNEVEN) | (lengths < 1 / UNEVEN))
         if far.any():
-            scale = np.exp2(-np.round(np.log2(np.where(far, lengths, 1.0))))
+            scale = np.where(far, powers(lengths), 1.0)
             changes[name] = (
                 scale[:, None] * block
                 if isinstance(block, np.ndarray)

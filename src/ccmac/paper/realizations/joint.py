@@ -32,7 +32,7 @@ from ccmac.realizations.objective import ExecutionObjective, OracleObjective, mo
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import block_families, right_hand_sides
 
-INTERVALS = ("certificate", "tight", "minimal")
+INTERVALS = ("tight", "minimal")
 
 
 class JointSystem(AffineSystem):
@@ -137,18 +137,16 @@ def joint(
     realization: str = "averaged",
     interval: str = "tight",
     eta: float | None = None,
-    cross_factor: float | None = None,
     seed: int = 0,
 ) -> Realized:
     """joint-apapc's system; ``eta`` defaults to the balance eta*.
 
     ``interval``: ``tight`` is the spectrum of the stack itself, ``minimal`` the same with the least
-    safe degree, ``certificate`` the envelope [delta_eta, Lambda_eta] of Theorem thm:angle. Degree
-    N = ceil sqrt(ratio). The canonical flavour knows its spectra exactly (dense, or in closed form
-    when B_i = beta_i I and C, D are absent; Lanczos with margins on large problems). ``averaged``
-    learns them along the edges, charged to ``setup``, as any split over processes can: in closed
-    form from the largest eigenvalue of S, or by Lanczos (1e-6 wider if it exhausts its space, else
-    with margins).
+    safe degree. Degree N = ceil sqrt(ratio). The canonical flavour knows its spectra exactly
+    (dense, or in closed form when B_i = beta_i I and C, D are absent; Lanczos with margins on large
+    problems). ``averaged`` learns them along the edges, charged to ``setup``, as any split over
+    processes can: in closed form from the largest eigenvalue of S, or by Lanczos (1e-6 wider if it
+    exhausts its space, else with margins).
     """
     problem = work.problem
     runtime = work.runtime
@@ -170,11 +168,8 @@ def joint(
     balance = spectrum.balance() if eta is None else eta * eta
     system = system.weighted(1.0, balance)
     if not system.empty:
-        if interval == "certificate":
-            system.interval = spectrum.envelope(problem, balance, cross_factor)
-        else:
-            with runtime.ledger.phase("setup"):
-                system.interval = spectrum.exact(balance)
+        with runtime.ledger.phase("setup"):
+            system.interval = spectrum.exact(balance)
         system.interval = resolved(work, system.interval)
     kind = OracleObjective if oracle else ExecutionObjective
     return Realized(

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.angles.measure import geometry
-from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
+from ccmac.angles.principal import weighted_extremes
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import has_entries
 from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.tolerances import DENSE_MARGIN, GRAM_RANK
-from ccmac.paper.envelope import condition_envelope, scalar_balance
+from ccmac.paper.envelope import scalar_balance
 from ccmac.problem import Problem
 from ccmac.realizations.base import Interval
 from ccmac.workspace.curvature import CurvatureTable
@@ -49,22 +48,6 @@ class JointSpectrum(ABC):
     @abstractmethod
     def exact(self, balance: float) -> Interval:
         """Extreme positive eigenvalues of G."""
-
-    def envelope(self, problem: Problem, balance: float, cross_factor: float | None) -> Interval:
-        """[delta_eta, Lambda_eta] of Theorem thm:angle, common directions allowed."""
-        if self.first is None or self.second is None:
-            low, high = self.first or self.second or (1.0, 1.0)
-            scale = balance if self.first is None else 1.0
-            return Interval(scale * low, scale * high, "exhausted")
-        common = True
-        source = "exhausted" if cross_factor is None else "supplied"
-        if cross_factor is None:
-            facts = geometry(problem)
-            cross_factor = facts.cross_factor
-            common = facts.common_dimension != 0
-        cosine = friedrichs_cosine(cross_factor)
-        low, high = condition_envelope(self.first, self.second, cosine, balance, common=common)
-        return Interval(low, high, source)
 
 
 @dataclass(frozen=True)
