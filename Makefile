@@ -1,4 +1,4 @@
-# make demo | test | test-docs | lint | pins | adversarial | fuzz | interior | soak | bench | reproduce | docs | clean      needs only python3 (3.11+) and make
+# make demo | test | test-docs | lint | pins | adversarial | checked | tampered | fuzz | interior | soak | bench | reproduce | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-docs lint pins adversarial fuzz interior bench reproduce docs clean lock soak test-floor test-floor-short
+.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior bench reproduce docs clean lock soak test-floor test-floor-short
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -48,6 +48,15 @@ SEED ?= 1000
 adversarial: $(VENV)/.installed-test
 	$(BIN)/python tests/adversarial/sweep.py --count $(COUNT) --seed $(SEED) --jobs $(WORKERS) \
 		--json out/adversarial.json
+
+# What results claim, held against ccmac-check: make checked COUNT=2000
+checked: $(VENV)/.installed-test
+	$(BIN)/python tests/checker/sweep.py 0 $(COUNT)
+	$(BIN)/python tests/checker/sweep.py 0 300 --source interior
+
+# Changed proofs, of which no false one may be confirmed: make tampered COUNT=1000
+tampered: $(VENV)/.installed-test
+	$(BIN)/python tests/checker/tamper.py $(COUNT)
 
 # Random problems with bounds, some without a solution: make interior FIRST=0 LAST=300
 FIRST ?= 0

@@ -50,6 +50,7 @@ PAGES = [
     "docs/trust.md",
     "docs/methods-why.md",
     "docs/calibration.md",
+    "docs/do-not-believe-us.md",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,8 @@ class Result(Solution):
         The agents whose x_i are here.
     names : Names, optional
         Names of agents, rows and entries of z.
+    start : Solution, optional
+        The warm start, from which a gap's radius counts; None: zero.
 
     Examples
     --------
@@ -137,8 +140,52 @@ class Result(Solution):
     warnings: list[str] = field(default_factory=list)
     agents: range = range(0)
     names: Names | None = None
+    start: Solution | None = None
     _problem: Any = field(default=None, repr=False)
     _geometry: Any = field(default=None, repr=False)
+
+    def save(self, directory: str | Path, *, replace: bool = False) -> None:
+        """Write the result with its proof, which ``ccmac-check`` confirms.
+
+        Parameters
+        ----------
+        directory : path
+            It appears complete or not at all.
+        replace : bool
+            Whether an earlier result there may go; anything else there is refused.
+
+        Examples
+        --------
+        >>> import ccmac, tempfile
+        >>> f = ccmac.objectives.SquaredDistance()
+        >>> result = ccmac.solve(ccmac.Problem([ccmac.Agent(f, A=[[1.0]], b=[1.0])], q=0))
+        >>> result.save(tempfile.mkdtemp())
+        """
+        from ccmac.storage.proofs import save_result
+
+        save_result(self, Path(directory), replace=replace)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Result:
+        """Read what :meth:`save` or ``ccmac solve --out`` wrote: without ledger, trace and plan.
+
+        Parameters
+        ----------
+        directory : path
+            Of the result.
+
+        Examples
+        --------
+        >>> import ccmac, tempfile
+        >>> f = ccmac.objectives.SquaredDistance()
+        >>> folder = tempfile.mkdtemp()
+        >>> ccmac.solve(ccmac.Problem([ccmac.Agent(f, A=[[1.0]], b=[1.0])], q=0)).save(folder)
+        >>> ccmac.Result.load(folder).status
+        'optimal'
+        """
+        from ccmac.storage.proofs import load_result
+
+        return load_result(Path(directory))
 
     @property
     def geometry(self) -> Any:

@@ -25,6 +25,8 @@ from ccmac.problem import Problem
 from ccmac.version import __version__
 from cli.conftest import Run
 
+FILES = ["proof.json", "solution.npz", "summary.json", "trace.csv"]
+
 
 def test_help_names_every_command_and_teaches(run: Run) -> None:
     shown = run("--help")
@@ -107,7 +109,7 @@ def test_solve_writes_what_it_prints(run: Run, saved: Path, tmp_path: Path) -> N
     assert "written to out" in told.out
     assert max(map(len, told.out.splitlines())) <= 80
     out = tmp_path / "out"
-    assert sorted(p.name for p in out.iterdir()) == ["solution.npz", "summary.json", "trace.csv"]
+    assert sorted(p.name for p in out.iterdir()) == FILES
     found = read_solution(out, range(6))
     assert np.allclose(found.z, exact.z, atol=1e-7)
     assert all(np.allclose(a, b, atol=1e-7) for a, b in zip(found.x, exact.x, strict=True))

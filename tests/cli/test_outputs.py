@@ -41,7 +41,7 @@ def test_a_result_is_read_as_it_was_written(saved: Path, tmp_path: Path) -> None
     found = read_solution(tmp_path, range(8))
     assert all(np.array_equal(a, b) for a, b in zip(found.x, result.x, strict=True))
     assert np.array_equal(found.multipliers.coupled, result.multipliers.coupled)
-    names = {"summary.json", "trace.csv", "solution.npz", "solution-mine.npz"}
+    names = {"proof.json", "summary.json", "trace.csv", "solution.npz", "solution-mine.npz"}
     assert {file.name for file in tmp_path.iterdir()} == names
 
 

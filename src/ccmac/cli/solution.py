@@ -4,6 +4,7 @@ The solution is one ``solution.npz``, or under MPI without gathering one file
 ``solution-FIRST-LAST.npz`` for each range of agents. Arrays are named by what they are: ``z``,
 ``x3`` and, where the method knows multipliers, ``coupled``, ``local3``, ``shared3``,
 ``consensus3``, and with bounds ``lower3``, ``upper3``, ``z_lower``, ``z_upper``.
+``proof.json`` says what is claimed (:mod:`ccmac.storage.proofs`).
 ``summary.json`` is written last and names the files of its run with their checksums.
 """
 
@@ -13,6 +14,7 @@ import errno
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from ccmac.problem import Problem
 from ccmac.results import Result, Solution
 from ccmac.storage.files import atomic_path, atomic_write, try_file
 from ccmac.storage.npz import read_file, write_npz
+from ccmac.storage.proofs import HEAD, arrays_of, head_of
 from ccmac.texts import MEGABYTE, dumps, loads, read_text
 
 WHOLE = "solution.npz"
@@ -33,25 +36,10 @@ SUMMARY = "summary.json"
 PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
 BYTES = 64 * MEGABYTE
 # Of every agent one: x3, local3, ...; the other arrays are the same for all.
-AGENTWISE = ("x", "local", "shared", "consensus", "lower", "upper")
-
-
-def arrays_of(solution: Solution, agents: range) -> dict[str, Array]:
-    """The named arrays of the agents in ``agents``."""
-    found: dict[str, Array] = {"z": np.asarray(solution.z)}
-    found |= {f"x{i}": np.asarray(x) for i, x in zip(agents, solution.x, strict=True)}
-    dual = solution.multipliers
-    if isinstance(dual, Multipliers):
-        found["coupled"] = dual.coupled
-        for name in ("local", "shared", "consensus"):
-            rows = getattr(dual, name)
-            found |= {f"{name}{i}": np.asarray(v) for i, v in zip(agents, rows, strict=True)}
-        if dual.lower:
-            found |= {"z_lower": dual.z_lower, "z_upper": dual.z_upper}
-            for name in ("lower", "upper"):
-                pairs = zip(agents, getattr(dual, name), strict=True)
-                found |= {f"{name}{i}": np.asarray(v) for i, v in pairs}
-    return found
+AGENTWISE = (
+    *("x", "local", "shared", "consensus", "lower", "upper"),
+    *("start.x", "farkas.local", "farkas.shared", "direction.x"),
+)
 
 
 def part_name(agents: range, n: int) -> str:
@@ -72,14 +60,25 @@ def try_out(out: Path | None) -> None:
         ) from None
 
 
-def write(out: Path, result: Result, n: int, record: Mapping[str, Any]) -> None:
-    """The result of this process, which has all agents or keeps a folder for its own."""
+def write(
+    out: Path, result: Result, n: int, record: Mapping[str, Any], digest: str | None = None
+) -> None:
+    """The result of this process, which has all agents or keeps a folder for its own.
+
+    ``digest`` is that of the problem, where it is known.
+    """
     name = part_name(result.agents, n)
-    _finish(out, result, record, {name: _write_part(out / name, arrays_of(result, result.agents))})
+    parts = {name: _write_part(out / name, arrays_of(result, result.agents))}
+    _finish(out, result, record, parts, (digest, result.agents))
 
 
 def write_ranks(
-    out: Path, result: Result, runtime: Any, gather: bool, record: Mapping[str, Any]
+    out: Path,
+    result: Result,
+    runtime: Any,
+    gather: bool,
+    record: Mapping[str, Any],
+    digest: str | None = None,
 ) -> None:
     """Every rank writes its x_i, or rank 0 all of them; rank 0 writes the record.
 
@@ -104,7 +103,7 @@ def write_ranks(
             for _, first, stop, *sha in (known[:1] if gather else known)
         }
         try:
-            _finish(out, result, record, parts)
+            _finish(out, result, record, parts, (digest, range(runtime.n)))
         except OSError as error:
             failed = error.errno or errno.EIO
     failed = int(runtime._gather(np.full((len(result.agents), 1), float(failed))).max())
@@ -128,9 +127,19 @@ def _write_part(path: Path, arrays: Mapping[str, Array]) -> str:
         return write_npz(place, arrays)
 
 
-def _finish(out: Path, result: Result, record: Mapping[str, Any], parts: dict[str, str]) -> None:
-    """The history, and last the summary, which makes ``parts`` the solution; others go."""
+def _finish(
+    out: Path,
+    result: Result,
+    record: Mapping[str, Any],
+    parts: dict[str, str],
+    proved: tuple[str | None, range],
+) -> None:
+    """The history and the proof, ``proved`` of a problem's digest and agents; last the summary,
+    which makes ``parts`` the solution; others go.
+    """
+    digest, agents = proved
     atomic_write(out / TRACE, result.trace.to_csv())
+    atomic_write(out / HEAD, head_of(replace(result, agents=agents), digest, parts))
     atomic_write(out / SUMMARY, dumps({**record, **result.as_dict(), "parts": parts}) + "\n")
     for file in out.iterdir():
         if PART.fullmatch(file.name) and file.name not in parts:

@@ -30,6 +30,7 @@ from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.problems import read_manifest
+from ccmac.storage.proofs import manifest_digest
 from ccmac.texts import dumps, shown
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "unbounded": 3, "interrupted": 130}
@@ -48,8 +49,7 @@ class Running:
     """The options that say how a solve is run and what is kept of it."""
 
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there."),
+        Path | None, typer.Option("--out", help="Write solution, summary, trace and proof there.")
     ] = None
     max_iterations: Annotated[
         int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
@@ -161,7 +161,8 @@ def show(
     result = _solve(call, problem, None, range(problem.n))
     out = call.place(result)
     if out is not None:
-        write(out, result, problem.n, call.record(problem))
+        digest = manifest_digest(read_manifest(problem_dir))
+        write(out, result, problem.n, call.record(problem), digest)
     report(result, call.record(problem), out, as_json)
     raise typer.Exit(exit_code(result))
 
@@ -190,7 +191,8 @@ def _on_ranks(call: Call, as_json: bool) -> int:
             result = _solve(call, problem, runtime, runtime.owned)
             out = call.place(result)
             if out is not None:
-                write_ranks(out, result, runtime, running.gather, record)
+                digest = manifest_digest(manifest)
+                write_ranks(out, result, runtime, running.gather, record, digest)
             sent = runtime.audit_report()
             if runtime.is_root:
                 report(result, record, out, as_json)

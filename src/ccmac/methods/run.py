@@ -7,6 +7,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ccmac.certificates.farkas import Farkas, early_contradiction, gathered_contradiction
 from ccmac.certificates.proof import Proof, ProofJudge
 from ccmac.certificates.realized import Certifier, RealizedJudge
@@ -165,7 +167,17 @@ class Run:
             found = in_users_rows(self.work, found)
         if self.work.stack is not None:
             found = replace(found, _problem=self.work.stack)
-        return replace(found, names=names_of(self.work))
+        found.provenance["tol"] = self.request.tol
+        return replace(found, names=names_of(self.work), start=self._start())
+
+    def _start(self) -> Solution | None:
+        """The point of the user's variables that a warm start gave."""
+        if self.warm is None:
+            return None
+        ends = np.cumsum(list(self.work.problem.d.values()))[:-1]
+        x = np.split(self.request.x0, ends)
+        way = self.work.reduction
+        return Solution(x if way is None else way.x(x), self.request.z0)
 
     def _solve(self, limits: Limits) -> Result:
         work = self.work

@@ -1,0 +1,243 @@
+"""A result and its proof on disk: ``proof.json`` and named arrays (docs/proof-format.md).
+
+The head says what is claimed and of which problem; the arrays are the point, its multipliers and,
+where there is no solution, the certificate. ``ccmac-check`` reads it without this package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.problem import Problem
+from ccmac.results import Result, Solution
+from ccmac.storage.agents import encode_agent
+from ccmac.storage.files import atomic_directory
+from ccmac.storage.npz import read_file, write_npz
+from ccmac.storage.problems import Manifest
+from ccmac.texts import MEGABYTE, dumps, loads, read_text
+
+HEAD = "proof.json"
+ARRAYS = "solution.npz"
+FORMAT = "ccmac-proof"
+VERSION = 1
+BYTES = 64 * MEGABYTE
+FILES = r"proof\.json|solution\.npz"
+KEPT = ("objective", "error_bound", "error_estimate", "relative_error", "iterations", "seconds")
+
+
+def save_result(result: Result, directory: Path, *, replace: bool = False) -> None:
+    """Write the head and the arrays; the directory appears complete or not at all."""
+    problem = result._problem
+    digest = problem_digest(problem) if isinstance(problem, Problem) else None
+    with atomic_directory(directory, replace=FILES if replace else None) as target:
+        sha256 = write_npz(target / ARRAYS, arrays_of(result, result.agents))
+        text = head_of(result, digest, {ARRAYS: sha256})
+        (target / HEAD).write_text(text, encoding="utf-8")
+
+
+def load_result(directory: Path) -> Result:
+    """Read a folder of :func:`save_result`, or the ``--out`` of ``ccmac solve``."""
+    from ccmac.certificates.farkas import Infeasibility
+    from ccmac.certificates.multipliers import Multipliers
+
+    path = directory / HEAD
+    try:
+        head = loads(read_text(path, str(path), BYTES))
+        if head["format"] != FORMAT or head["version"] != VERSION:
+            raise ValueError
+        arrays: dict[str, Any] = {}
+        for name, sha256 in head["files"].items():
+            if Path(name).name != name:
+                raise ValueError
+            arrays |= read_file(str(directory / name), directory / name, sha256)
+        agents = range(*head["agents"])
+        facts = head["result"]
+        numbers = {k: math.nan if facts[k] is None else facts[k] for k in KEPT}
+        found = Result([arrays[f"x{i}"] for i in agents], arrays["z"], status=head["status"])
+        for name in KEPT:
+            setattr(found, name, numbers[name])
+        found.agents = agents
+        for name in ("residuals", "certificates", "provenance", "warnings"):
+            setattr(found, name, facts[name])
+
+        def rows(name: str) -> list[Any]:
+            return [arrays[f"{name}{i}"] for i in agents if f"{name}{i}" in arrays]
+
+        if "coupled" in arrays:
+            found.multipliers = Multipliers(
+                arrays["coupled"],
+                rows("local"),
+                rows("shared"),
+                np.array(rows("consensus")),
+                rows("lower"),
+                rows("upper"),
+                arrays.get("z_lower", np.zeros(0)),
+                arrays.get("z_upper", np.zeros(0)),
+            )
+        if "farkas.coupled" in arrays:
+            own = {k: {i: arrays[f"farkas.{k}{i}"] for i in agents} for k in ("local", "shared")}
+            [claim] = [c for c in head["claims"] if c["kind"] == "infeasible"]
+            found.infeasibility = Infeasibility(
+                facts["message"],
+                arrays["farkas.coupled"],
+                own["local"],
+                own["shared"],
+                claim["defect"],
+                claim["value"],
+            )
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; give a directory written by Result.save") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path}: is damaged, or of another program; save it again") from None
+    return found
+
+
+def arrays_of(solution: Solution, agents: range) -> dict[str, Any]:
+    """The named arrays of the agents in ``agents``."""
+    found: dict[str, Any] = {"z": np.asarray(solution.z)}
+    found |= {f"x{i}": np.asarray(x) for i, x in zip(agents, solution.x, strict=True)}
+
+    def put(name: str, rows: Any) -> None:
+        found.update({f"{name}{i}": np.asarray(v) for i, v in zip(agents, rows, strict=True)})
+
+    dual = solution.multipliers
+    if dual is not None:
+        found["coupled"] = dual.coupled
+        for name in ("local", "shared", "consensus"):
+            put(name, getattr(dual, name))
+        if dual.lower:
+            found |= {"z_lower": dual.z_lower, "z_upper": dual.z_upper}
+            put("lower", dual.lower)
+            put("upper", dual.upper)
+    if not isinstance(solution, Result):
+        return found
+    if solution.start is not None:
+        found["start.z"] = solution.start.z
+        put("start.x", solution.start.x)
+    if solution.infeasibility is not None:
+        farkas = solution.infeasibility
+        found["farkas.coupled"] = farkas.coupled
+        for name in ("local", "shared"):
+            own = getattr(farkas, name)
+            put(f"farkas.{name}", [own.get(i, np.zeros(0)) for i in agents])
+    if "direction" in solution.certificates:
+        direction = solution.certificates["direction"]
+        found["direction.z"] = np.asarray(direction["z"])
+        put("direction.x", direction["x"])
+    return found
+
+
+def head_of(result: Result, digest: str | None, files: Mapping[str, str]) -> str:
+    """``proof.json``: what is claimed, of which problem, in which files."""
+    facts = result.as_dict()
+    return (
+        dumps(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "problem": digest,
+                "status": result.status,
+                "claims": claims_of(result),
+                "rests_on": result.certificates.get("rests_on"),
+                "dropped": _dropped(result),
+                "files": dict(files),
+                "agents": [result.agents.start, result.agents.stop],
+                "result": {
+                    name: facts[name]
+                    for name in (*KEPT, "message", "residuals", "certificates", "provenance")
+                }
+                | {"warnings": result.warnings},
+            }
+        )
+        + "\n"
+    )
+
+
+def _dropped(result: Result) -> dict[str, Any]:
+    """Rows left out by convention: coupled, and of C_i and D_i by agents."""
+    rows = result.certificates.get("rows", {})
+    dropped: dict[str, Any] = dict(rows.get("dropped", {}))
+    return dropped | ({"summed": True} if dropped and "Gram" in rows["convention"] else {})
+
+
+def claims_of(result: Result) -> list[dict[str, Any]]:
+    """What ``ccmac-check`` can hold the result to: the first is what the status rests on."""
+    known = result.certificates
+    if result.status == "infeasible" and result.infeasibility is not None:
+        proof = result.infeasibility
+        radius = proof.radius if math.isfinite(proof.radius) else None
+        return [
+            {
+                "kind": "infeasible",
+                "value": float(proof.value),
+                "defect": float(proof.defect),
+                "radius": radius,
+            }
+        ]
+    if result.status == "unbounded":
+        return [{"kind": "unbounded", "fall": known["fall"], "defect": known["defect"]}]
+    if known.get("rests_on") == "reference":
+        return [{"kind": "reference", "relative_error": float(result.relative_error)}]
+    tol = result.provenance.get("tol", math.nan)
+    optimal = result.status == "optimal"
+    found: list[dict[str, Any]] = []
+    if math.isfinite(result.error_bound):
+        found.append({"kind": "error", "bound": result.error_bound, "tol": tol, "met": optimal})
+    if optimal and known.get("proved_by") in ("bound", "schedule"):
+        gap = float(known["epsilon"])  # what the status says; the gap reached may be smaller
+        radius = float(known["radius"])
+        found.insert(0, {"kind": "gap", "gap": gap, "radius": radius, "tol": tol})
+    return found
+
+
+def problem_digest(problem: Problem) -> str | None:
+    """Of the folder that ``Problem.save`` writes; None where an objective or block is code."""
+    hashes = []
+    try:
+        for i, agent in problem.agents.items():
+            stream = io.BytesIO()
+            members: dict[str, Any] = dict(encode_agent(i, agent))
+            np.savez(stream, **members)
+            hashes.append(hashlib.sha256(stream.getvalue()).hexdigest())
+    except InputError:
+        return None
+    sense = None if problem.sense is None else problem.sense.tolist()
+    ends = [None if v is None else v.tolist() for v in (problem.z_lower, problem.z_upper)]
+    return _digest([problem.n, problem.q, problem.m], sense, ends, hashes)
+
+
+def manifest_digest(manifest: Manifest) -> str:
+    """The same from ``problem.yaml``."""
+    common = manifest.common
+    ends: list[list[float] | None] = [None, None]
+    if common is not None:
+        for k, (values, none) in enumerate(
+            ((common.z_lower, -math.inf), (common.z_upper, math.inf))
+        ):
+            ends[k] = None if values is None else [none if v is None else v for v in values]
+    sense = None if common is None else common.sense
+    hashes = [entry.sha256.lower() for entry in manifest.agents]
+    return _digest([manifest.n, manifest.q, manifest.m], sense, ends, hashes)
+
+
+def _digest(
+    sizes: list[int], sense: list[str] | None, ends: list[list[float] | None], hashes: list[str]
+) -> str:
+    """SHA-256 of sizes, senses (none: all ==), finite bounds of z and the agents' files."""
+    if sense is not None and set(sense) == {"=="}:
+        sense = None
+    plain = [v if v is not None and any(map(math.isfinite, v)) else None for v in ends]
+    hexes = [None if v is None else [float(k).hex() for k in v] for v in plain]
+    head = json.dumps([sizes, sense, hexes])
+    return hashlib.sha256("\n".join([head, *hashes]).encode()).hexdigest()

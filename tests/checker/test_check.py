@@ -1,0 +1,265 @@
+"""ccmac-check: what it says of ordinary results, of tampered ones, and when it is changed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+
+import ccmac_check
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.errors import InputError
+from ccmac.objectives import Custom, SquaredDistance
+from checker import tamper
+from checker.cases import CASES, solved
+from checker.sweep import judged, verdict
+
+SOURCE = Path(ccmac_check.__file__)
+RUN = "from ccmac.cli.main import run; run()"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ordinary_results_are_confirmed(name: str) -> None:
+    status, words = judged(*solved(name))
+    assert status == "confirmed", words
+
+
+def test_it_shares_no_code() -> None:
+    tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
+    found = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
+    found |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    outside = {name.split(".")[0] for name in found} - set(sys.stdlib_module_names)
+    assert outside == {"numpy", "scipy"}
+
+
+def test_tampered_proofs_are_not() -> None:
+    seen = tamper.run(70)
+    assert not seen["wrong"]
+    assert sum(n for line, n in seen.items() if "false: not confirmed" in line) > 30
+
+
+# -- the command -----------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> tamper.Folder:
+    place = tmp_path_factory.mktemp("proof")
+    return tamper.Folder(place, *solved("quadratic program"))
+
+
+def command(*arguments: Path) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, SOURCE, *arguments], capture_output=True, text=True, check=False
+    )
+    assert not done.stderr
+    return done.returncode, done.stdout
+
+
+def test_exit_codes(folder: tamper.Folder, tmp_path: Path) -> None:
+    code, out = command(folder.problem, folder.result)
+    assert (code, out[:11]) == (0, "confirmed: ")
+    assert command(folder.problem, tmp_path)[0] == 2
+    assert command(tmp_path, folder.result)[0] == 2
+    problem, _ = solved("plants")
+    stopped = ccmac.solve(problem, "ring", "cross-cg", 1e-12, max_iterations=1)
+    stopped.error_bound = float("nan")
+    stopped.status = "max_iterations"
+    stopped.save(tmp_path / "result")
+    problem.save(tmp_path / "problem")
+    assert command(tmp_path / "problem", tmp_path / "result")[0] == 4
+    code, out = command(tmp_path / "problem", folder.result)
+    assert (code, out.strip()) == (1, "not confirmed: the proof is about another problem")
+
+
+def test_solve_writes_a_proof(tmp_path: Path) -> None:
+    problem, result = solved("inequalities")
+    problem.save(tmp_path / "problem")
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "solve", "problem", "--network", "ring", "--out", "out"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert verdict(tmp_path / "problem", tmp_path / "out")[0] == "confirmed"
+    found = ccmac.Result.load(tmp_path / "out")
+    assert found.status == "optimal"
+    np.testing.assert_allclose(found.x[1], result.x[1], atol=1e-6)
+
+
+def test_a_reference_claims_nothing(tmp_path: Path) -> None:
+    problem, known = solved("ridge")
+    result = ccmac.solve(problem, "ring", "cross-apapc", 1e-4, reference=known)
+    assert result.certificates["rests_on"] == "reference"
+    assert judged(problem, result)[0] == "not checked"
+
+
+def test_code_is_not_checked(tmp_path: Path) -> None:
+    f = Custom(lambda x, z: float(x @ x), lambda x, z: 2 * x, smoothness=2.0, strong_convexity=2.0)
+    problem = ccmac.Problem([ccmac.Agent(f, A=[[1.0]], b=[1.0])], q=0)
+    result = ccmac.solve(problem, "path")
+    result.save(tmp_path / "result")
+    assert json.loads((tmp_path / "result" / "proof.json").read_text())["problem"] is None
+
+
+def test_a_warm_start_is_part_of_the_proof() -> None:
+    problem, result = solved("quadratic program")
+    far = ccmac.results.Solution([v + 50.0 for v in result.x], result.z)
+    again = ccmac.solve(problem, "ring", warm_start=far)
+    assert again.start is not None
+    np.testing.assert_array_equal(again.start.x[0], far.x[0])
+    assert judged(problem, again)[0] == "confirmed"
+
+
+# -- saved results ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["mixed", "quadratic program", "far", "falling"])
+def test_results_come_back(name: str, tmp_path: Path) -> None:
+    _, result = solved(name)
+    result.save(tmp_path / "result")
+    found = ccmac.Result.load(tmp_path / "result")
+    assert found.status == result.status
+    assert found.message == result.message
+    for a, b in zip(found.x, result.x, strict=True):
+        np.testing.assert_array_equal(a, b)
+    if result.multipliers is not None:
+        np.testing.assert_array_equal(found.multipliers.coupled, result.multipliers.coupled)
+    if result.infeasibility is not None:
+        assert found.infeasibility.radius == result.infeasibility.radius
+    np.testing.assert_equal(found.error_bound, result.error_bound)
+    with pytest.raises(InputError, match="not empty"):
+        result.save(tmp_path / "result")
+    result.save(tmp_path / "result", replace=True)
+
+
+def test_damaged_results_are_refused(tmp_path: Path) -> None:
+    _, result = solved("plants")
+    with pytest.raises(InputError, match="not found"):
+        ccmac.Result.load(tmp_path)
+    result.save(tmp_path / "result")
+    (tmp_path / "result" / "solution.npz").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="checksum"):
+        ccmac.Result.load(tmp_path / "result")
+    (tmp_path / "result" / "proof.json").write_text("{}")
+    with pytest.raises(InputError, match="damaged"):
+        ccmac.Result.load(tmp_path / "result")
+
+
+# -- the checker's own formulas --------------------------------------------------------------------
+def at_the_edge(name: str, place: Path, shift: float) -> list[tamper.Folder]:
+    """Proofs that claim a little more and a little less than the checker can show."""
+    folder = tamper.Folder(place, *solved(name))
+    for key in list(folder.arrays):
+        if key in ("z", "coupled") or key[0] == "x":
+            folder.arrays[key] *= 1.0 - shift * (1 + np.arange(len(folder.arrays[key])))
+    claim = folder.head["claims"][0]
+    word = {"gap": "gap", "error": "bound"}[claim["kind"]]
+    claim |= {word: -1e9, "tol": 1e3, "met": False}
+    shown = float(folder.judged()[1].split("at most ")[1].split(",")[0])
+    found = []
+    for k, room in enumerate((0.01, -0.02)):
+        copy = tamper.Folder(place / str(k), *solved(name))
+        copy.arrays = folder.arrays
+        copy.head = json.loads(json.dumps(folder.head))
+        copy.head["claims"][0][word] = shown + room * abs(shown)
+        copy.judged()
+        found.append(copy)
+    return found
+
+
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[tamper.Folder, str]]:
+    found = []
+    for name in ("half bounded", "inequalities", "ridge", "vertical logistic", "logistic"):
+        place = tmp_path_factory.mktemp(name.replace(" ", "-"))
+        for folder in at_the_edge(name, place, 1e-3):
+            found.append((folder, verdict(folder.problem, folder.result)[0]))
+    for name in ("far", "falling", "hinges", "machine"):
+        folder = tamper.Folder(tmp_path_factory.mktemp(name), *solved(name))
+        found.append((folder, "confirmed"))
+    return found
+
+
+def test_the_edge_is_sharp(edges: list[tuple[tamper.Folder, str]]) -> None:
+    assert [status for _, status in edges[:10]] == ["confirmed", "not confirmed"] * 5
+
+
+CHANGES = [
+    ("- (y * e).sum()", "+ (y * e).sum()"),
+    ("radius * slope.r.where(~there).norm()", "0.0"),
+    ("ends.where(there)", "ends.where(~there)"),
+    ("problem.K.T @ y\n        self.off", "Exact(0) - problem.K.T @ y\n        self.off"),
+    ("end = np.where(r > 0, lower, upper)", "end = np.where(r < 0, lower, upper)"),
+    ("return self.M.T @ (self.weight * t), off", "return self.M.T @ t, off"),
+    ("b = r / mu + math.sqrt(L / mu) * delta", "b = r / mu"),
+    ("shown = math.hypot(on_x, kappa * on_x + rest)", "shown = on_x / 3"),
+    ("- (s * t).sum()", "+ (s * t).sum()"),
+    ("rise = rise - (slope * d).sum()", "rise = rise + (slope * d).sum()"),
+    ("floats()) * -1", "floats()) * 1"),
+    ("found.append(-(small if k >= 0 else one)", "found.append(-(one if k >= 0 else small)"),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=[new for _, new in CHANGES])
+def test_a_changed_formula_is_noticed(
+    change: tuple[str, str], edges: list[tuple[tamper.Folder, str]]
+) -> None:
+    old, new = change
+    text = SOURCE.read_text(encoding="utf-8")
+    assert text.count(old) >= 1
+    module = ModuleType("changed")
+    exec(compile(text.replace(old, new), "changed", "exec"), module.__dict__)
+    assert any(said(module.__dict__["check"], f) != status for f, status in edges)
+
+
+def said(check: Callable[[Path, Path], str], folder: tamper.Folder) -> str:
+    try:
+        check(folder.problem, folder.result)
+    except Exception as reason:
+        return "not confirmed" if type(reason).__name__ == "NotConfirmed" else "something else"
+    return "confirmed"
+
+
+def test_structure_alone_is_sharp(tmp_path: Path) -> None:
+    folder = tamper.Folder(tmp_path, *solved("ridge"))
+    folder.arrays["x1"] += 1e-3
+    folder.judged()
+    problem = ccmac_check.Problem(folder.problem)
+    proof = ccmac_check.Proof(folder.result)
+    point = proof.point(problem), proof.multipliers(problem)
+    true = ccmac_check.by_system(problem, *point, {})
+    assert true > 1e-3
+    assert true * 0.999 < ccmac_check.by_structure(problem, *point, {}) < 3 * true
+
+
+def test_what_is_not_convex_is_not_confirmed(tmp_path: Path) -> None:
+    folder = tamper.Folder(tmp_path, *solved("quadratic program"))
+    path = folder.problem / "agent-0000.npz"
+    with np.load(path) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    arrays["objective.H"] = arrays["objective.H"] - np.eye(3)
+    np.savez(path, **arrays)
+    with pytest.raises(ccmac_check.NotConfirmed, match="not convex"):
+        ccmac_check.Problem(folder.problem)
+
+
+def test_exact_products_are_exact() -> None:
+    random = np.random.default_rng(0)
+    M = random.standard_normal((5, 7)) * 10.0 ** random.integers(-200, 200, (5, 7))
+    x = random.standard_normal(7) * 10.0 ** random.integers(-200, 200, 7)
+    rows, columns = np.nonzero(M)
+    found = ccmac_check.Matrix(rows, columns, M[rows, columns], M.shape) @ ccmac_check.Exact.of(x)
+    for row, v in zip(M, found.v, strict=True):
+        exact = sum(Fraction(a) * Fraction(b) for a, b in zip(row, x, strict=True))
+        assert exact == Fraction(int(v)) * Fraction(2) ** found.e
+
+
+def test_a_grid_of_agents_without_rows() -> None:
+    problem = ccmac.Problem([ccmac.Agent(SquaredDistance(1.0, [1.0, 2.0])) for _ in range(2)], q=0)
+    assert judged(problem, ccmac.solve(problem, "path"))[0] == "confirmed"
