@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "ccmac"
 PRIVATE = ["told", "heed", "whisper", "rider", "journey", "doubted", "guided", "settling", "beside"]
-REWRITTEN = ("methods/interior", "methods/auto.py", "methods/forecasts.py")
+REWRITTEN = ("methods/interior",)
 PRICES = ("power", "vfl", "cvx", "cli/power.py", "vertical.py", "paper/instances/examples.py")
 """Where users trade: elsewhere it is a multiplier or dual variable."""
 

@@ -15,8 +15,7 @@ from ccmac.ledger import Costs
 from ccmac.methods.base import Method, Request, State
 from ccmac.methods.options import options_of
 from ccmac.methods.registry import REGISTRY, parse
-from ccmac.methods.run import Run
-from ccmac.methods.start import Limits, starting_point
+from ccmac.methods.run import Limits, Run, starting_point
 from ccmac.network import Network, as_network
 from ccmac.plans import Plan
 from ccmac.problem import Problem

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ COLUMNS = (
     "bytes",
     "relative_error",
     "error_bound",
-    "energy",
 )
 
 
@@ -61,13 +59,7 @@ class Trace:
         self._stride = 1
 
     def record(
-        self,
-        iteration: int,
-        seconds: float,
-        ledger: Ledger,
-        relative_error: float,
-        bound: float,
-        energy: float = math.nan,
+        self, iteration: int, seconds: float, ledger: Ledger, relative_error: float, bound: float
     ) -> None:
         """Append one row."""
         products = sum(ledger[unit] for unit in "ABCD")
@@ -83,7 +75,6 @@ class Trace:
             ledger["bytes"],
             relative_error,
             bound,
-            energy,
         )
         if self._loose:
             self._rows.pop()

@@ -11,7 +11,7 @@ import ccmac
 from ccmac.certificates.gap import Gap, GapCertifier, Goal, strong_distance
 from ccmac.methods import CrossContinuation
 from ccmac.methods.base import Request
-from ccmac.methods.start import starting_point
+from ccmac.methods.run import starting_point
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace

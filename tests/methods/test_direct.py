@@ -17,7 +17,7 @@ from adversarial.families import base, dependent_rows
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Request
 from ccmac.methods.direct import STEPS, CrossDirect, Direct
-from ccmac.methods.start import starting_point
+from ccmac.methods.run import starting_point
 from ccmac.objectives import Quadratic
 from ccmac.paper.instances import random_quadratic
 from ccmac.paper.instances.reference import solve_kkt

@@ -12,7 +12,7 @@ from adversarial.families import base
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Request
 from ccmac.methods.direct import CrossDirect, Direct
-from ccmac.methods.start import starting_point
+from ccmac.methods.run import starting_point
 from ccmac.objectives import Quadratic
 from ccmac.workspace import Workspace
 

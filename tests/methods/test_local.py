@@ -9,8 +9,13 @@ import pytest
 
 from ccmac import Agent, Network, Problem
 from ccmac.inputs import Array
-from ccmac.methods.local import minimum
-from ccmac.methods.local.inverse import LocalInverses, constrained_inverse
+from ccmac.methods.local import (
+    Descent,
+    LocalInverses,
+    LocalMinimisers,
+    _Joined,
+    constrained_inverse,
+)
 from ccmac.objectives import Custom, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -129,8 +134,8 @@ def test_a_minimiser_meets_equations_and_has_no_slope_along_them(hessian: bool) 
     point = np.array([0.5, -1.0, 2.0])
     h = np.array([1.0, -2.0, 0.5])
     shift = np.full(D, 0.7)
-    g: Any = loss() if hessian else minimum._Joined(both(loss()), D)
-    found = minimum.Descent(g, shift, E, point)
+    g: Any = loss() if hessian else _Joined(both(loss()), D)
+    found = Descent(g, shift, E, point)
     u, count = found.minimise(h, np.full(D, 5.0))
     assert E @ u == pytest.approx(E @ point)
     slope = loss().gradient_at(u) + 0.7 * u + h
@@ -154,7 +159,7 @@ def test_minimisers_of_all_agents_and_their_values() -> None:
     fs = [Separable(bent(), None), Separable(bent(1), SquaredDistance(6.0, [1.0, 0.0]))]
     agents = [Agent(f, A=np.ones((1, D)), b=[0.0], D=[[1.0, 1.0]], e=[2.0]) for f in fs]
     work = work_of(agents)
-    found = minimum.LocalMinimisers(work)
+    found = LocalMinimisers(work)
     space = work.space
     assert (found.shifted, found.shift.tolist()) == (True, [3.0, -3.0])
     h = np.random.default_rng(0).standard_normal(space.z_end)

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LogisticRegression
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import HuberRegressor, LogisticRegression
 
 import ccmac
 from ccmac import vfl
@@ -209,7 +210,7 @@ def test_refuses_what_it_cannot_do() -> None:
 
 def test_the_page_has_the_counts_of_the_small_set() -> None:
     page = (Path(__file__).parents[2] / "docs" / "methods-why.md").read_text(encoding="utf-8")
-    assert "| cancer | C = 1 | 4 (3 + 1) | 11 |" in page  # as in the test above
+    assert "| cancer | C = 1 | 4 (4 + 0) | 10 |" in page  # as in the test above
 
 
 @pytest.mark.parametrize("owner", [False, True], ids=["all know the loss", "one does"])
@@ -247,3 +248,25 @@ def test_columns_of_all_sizes_and_little_regularization_are_proved(owner: bool) 
         w = w - np.linalg.solve(lam * np.eye(8) + (X.T * (s * (1 - s) / 120)) @ X, slope(w))
     off = np.hypot(np.linalg.norm(np.concatenate(result.x) - w), np.linalg.norm(result.z - X @ w))
     assert off <= result.error_bound <= 1e-7 * max(1.0, np.hypot(*map(np.linalg.norm, (w, X @ w))))
+
+
+def test_a_tiny_ridge_on_columns_of_all_sizes_is_proved() -> None:
+    """Huber's loss with its scale on raw measurements, against the objective in plain words."""
+    X, y = load_breast_cancer(return_X_y=True)
+    parties = {"a": X[:, :10], "b": X[:, 10:]}
+    model = ccmac.vfl.VerticalHuber().fit(parties, y)
+
+    def value(coef: np.ndarray, intercept: float, scale: float) -> float:
+        r = np.abs(y - X @ coef - intercept) / scale
+        loss = np.where(r < 1.35, r**2, 2 * 1.35 * r - 1.35**2)
+        return float(np.sum(scale * (1 + loss)) + 1e-4 * coef @ coef)
+
+    assert model.result_.status == "optimal"
+    with pytest.warns(ConvergenceWarning):
+        other = HuberRegressor(max_iter=2000).fit(X, y)
+    found = value(model.coef_, model.intercept_, model.scale_)
+    assert found <= value(other.coef_, other.intercept_, other.scale_)
+    for step in (1e-3, -1e-3):  # no coordinate can be moved to gain anything
+        for k in range(X.shape[1]):
+            moved = model.coef_ * (1 + step * (np.arange(X.shape[1]) == k))
+            assert value(moved, model.intercept_, model.scale_) >= found - 1e-9 * found

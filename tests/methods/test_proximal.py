@@ -13,9 +13,9 @@ import ccmac
 from ccmac.methods import CrossSliding
 from ccmac.methods.base import Request
 from ccmac.methods.convex import FACTOR, SPREAD, adapted_weight, next_adaptation
+from ccmac.methods.run import starting_point
 from ccmac.methods.sliding.parts import GRID, _crossing
 from ccmac.methods.sliding.proximal import ProximalPrimalDual
-from ccmac.methods.start import starting_point
 from ccmac.objectives import L1, Logistic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace

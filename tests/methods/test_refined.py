@@ -12,7 +12,7 @@ import ccmac
 from ccmac.methods import CrossDirect
 from ccmac.methods.base import Request
 from ccmac.methods.direct import STEPS, Direct
-from ccmac.methods.start import starting_point
+from ccmac.methods.run import starting_point
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace

@@ -14,8 +14,8 @@ from ccmac.certificates.realized import RealizedJudge
 from ccmac.errors import InputError
 from ccmac.methods import CrossApapc, CrossCg, Method
 from ccmac.methods.base import Prepared, Request
-from ccmac.methods.run import Run
-from ccmac.methods.start import Limits, positions, starting_point
+from ccmac.methods.driver import positions
+from ccmac.methods.run import Limits, Run, starting_point
 from ccmac.realizations.base import Certificates
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace

@@ -12,7 +12,7 @@ from ccmac import Costs
 from ccmac.errors import InputError
 from ccmac.methods.base import Request
 from ccmac.methods.registry import parse
-from ccmac.methods.start import starting_point
+from ccmac.methods.run import starting_point
 from ccmac.network import Network
 from ccmac.network import weights as routes
 from ccmac.paper.instances import random_quadratic

@@ -9,7 +9,7 @@ import ccmac
 from ccmac.errors import InputError
 from ccmac.methods import CrossApapc, CrossCg
 from ccmac.methods.base import Request
-from ccmac.methods.start import starting_point
+from ccmac.methods.run import starting_point
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from pins.problems import posed

@@ -11,7 +11,7 @@ import ccmac
 from ccmac import Network
 from ccmac.methods.base import Request
 from ccmac.methods.registry import parse
-from ccmac.methods.start import starting_point
+from ccmac.methods.run import starting_point
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from ccmac.workspace.constraints import Constraints

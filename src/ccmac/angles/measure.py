@@ -20,7 +20,6 @@ from ccmac.stack import Stack
 from ccmac.texts import shown
 from ccmac.workspace.scales import refuse_extreme
 
-DENSE_LIMIT = 1000
 METHODS = ("dense", "sparse")
 
 
@@ -29,7 +28,7 @@ def geometry(
     *,
     network: Network | str | Any | None = None,
     tolerance: float | None = None,
-    dense_limit: int = DENSE_LIMIT,
+    dense_limit: int = 1000,
     method: str | None = None,
     at: Any = None,
 ) -> Geometry:

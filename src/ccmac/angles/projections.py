@@ -21,7 +21,6 @@ from ccmac.linalg.symmetric import BAND_WORK, band_work, symmetric_factor
 from ccmac.problem import Problem
 
 Projection = Callable[[Array], Array]
-GRAM_PRODUCTS = 2e7  # of a sparse M M', which is not sparse beyond
 
 
 def projector(M: Any, dense_limit: int) -> Projection:
@@ -66,7 +65,8 @@ def _factored(M: sp.csr_array, M_T: sp.csr_array) -> Projection | None:
     whether they did.
     """
     products = float(np.sum(np.diff(M_T.indptr).astype(np.float64) ** 2))
-    if products > GRAM_PRODUCTS:
+    # of a sparse M M', which is not sparse beyond
+    if products > 2e7:
         return None
     gram = sp.csc_array(M @ M_T)
     if band_work(sp.csr_array(gram)) > BAND_WORK:

@@ -22,7 +22,6 @@ Long = NDArray[np.longdouble]
 EPS_LONG = float(np.finfo(np.longdouble).eps)
 AT_ONCE = 2**20  # entries of a dense matrix that are lengthened at once
 SPLIT = 2.0**27 + 1
-SPARSE = 4  # a matrix with less than one entry in so many is sparse
 
 
 def product(matrix: Any, v: Array | Long) -> Long:
@@ -70,7 +69,8 @@ def _split(v: Array) -> tuple[Array, Array]:
 
 def thinned(matrix: Any) -> Any:
     """The matrix as it is multiplied often: sparse in the long format where most of it is zero."""
-    if is_sparse(matrix) or np.count_nonzero(matrix) <= matrix.size // SPARSE:
+    # a matrix with less than one entry in so many is sparse
+    if is_sparse(matrix) or np.count_nonzero(matrix) <= matrix.size // 4:
         return sp.csr_array(matrix).astype(np.longdouble)
     return np.asarray(matrix)
 

@@ -30,9 +30,6 @@ from ccmac.linalg.blocks import (
     some_columns,
 )
 
-MANY = 64  # agents from which one pass over all is faster than one for each
-SMALL = 2000  # stored entries per block up to which blocks are joined
-
 
 class LocalFamily:
     """Block-diagonal family ``unit`` in {A, B, C, D}; maps flat (or row-per-agent) arrays."""
@@ -80,7 +77,8 @@ class LocalFamily:
     def _small(self) -> bool:
         """Whether every present block is sparse, and small on the average."""
         stored = sum(b.nnz for b in self.blocks if is_sparse(b))
-        return _all_sparse(self.blocks) and stored <= SMALL * len(self.blocks)
+        # stored entries per block up to which blocks are joined
+        return _all_sparse(self.blocks) and stored <= 2000 * len(self.blocks)
 
     @cached_property
     def abreast(self) -> sp.csr_array | sp.csc_array | None:
@@ -124,7 +122,8 @@ class LocalFamily:
 
     def add_forward(self, u: Array, scale: float, out: Array) -> None:
         """out_i += scale M_i u_i, one row per agent. Cost: 1 product."""
-        if self._identity is not None and len(self.rows) <= MANY:
+        # agents from which one pass over all is faster than one for each
+        if self._identity is not None and len(self.rows) <= 64:
             self.ledger.charge(**{self.unit: 1})
             for k, c in enumerate(self._identity):
                 out[k] += scale * (c * u[k])

@@ -31,8 +31,6 @@ import scipy.linalg
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
 
-SHIFT = 1e-9  # nu over the mean of the core's diagonal, at the least
-
 
 def random_signs(m: int, r: int, seed: int) -> Array:
     """Random signs / sqrt(m), the same for everybody with the same seed."""
@@ -90,7 +88,8 @@ class Nystrom:
         off = self.noise * size_P
         rounding = 2 * EPS * (m + r) * size_P * (size_Y + size_P * size_B**2) + size_P * off
         core = P.T @ Y
-        nu = SHIFT * float(np.trace(core)) / k
+        # nu over the mean of the core's diagonal, at the least
+        nu = 1e-9 * float(np.trace(core)) / k
         # P'B, the new rows of L, differ from P'S W L^{-T}: what F has outside its diagonal blocks.
         mixed = size_P * (self.off + 2 * EPS * m * size_B * self.length)
         if math.isfinite(rounding):

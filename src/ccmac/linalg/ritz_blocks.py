@@ -21,9 +21,6 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import BREAKDOWN, DEPENDENT, EPS
 
-NEAR = 0.1  # of the largest of the other Ritz values: those below say nothing about the top
-MARGIN = 1.1  # on an estimated top
-
 
 @dataclass(frozen=True)
 class RitzBlocks:
@@ -70,11 +67,13 @@ class RitzBlocks:
         if self.exhausted:  # what is left of repeated eigenvalues
             return min(float(self.values[0]), self.left_trace(r))
         rest = self.values[r:]
-        near = rest > NEAR * rest[0]
+        # of the largest of the other Ritz values: those below say nothing about the top
+        near = rest > 0.1 * rest[0]
         scale = 1.0 / np.sqrt(rest[near])
         squares = self.left[r:, r:][np.ix_(near, near)] + np.diag(rest[near] ** 2)
         top = float(np.linalg.eigvalsh(scale[:, None] * squares * scale)[-1])
-        return min(MARGIN * top, self.left_trace(r))
+        # on an estimated top
+        return min(1.1 * top, self.left_trace(r))
 
     def shifted_excess(self, r: int, shift: float) -> float:
         """By how much the top of what is left of S + shift I may exceed shift + the top of R.

@@ -23,7 +23,6 @@ from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.tolerances import EPS
 
 DENSE_LIMIT = 1500
-RESTARTS = 300
 EXTREME_MARGIN = 1e-6  # of ends from ARPACK, which come from inside: half the digits are kept
 
 
@@ -113,7 +112,7 @@ def _lanczos(operator: Any, ceiling: float, *, both: bool = True) -> Extremes:
 def _largest(operator: Any, start: Array) -> float | None:
     try:
         found = spla.eigsh(
-            operator, k=1, which="LA", v0=start, maxiter=RESTARTS, return_eigenvectors=False
+            operator, k=1, which="LA", v0=start, maxiter=300, return_eigenvectors=False
         )
     except spla.ArpackNoConvergence:
         return None

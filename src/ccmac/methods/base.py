@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from ccmac.certificates.bound import Dual, Proved
-from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
@@ -319,14 +318,6 @@ class Method(ABC):
     def finds_falls(self, work: Workspace) -> bool:
         """Whether it proves itself that F falls without bound, so that nobody has to look first."""
         return False
-
-    def excludes(self, work: Workspace) -> bool:
-        """Whether :meth:`excluded` has a way to look."""
-        return False
-
-    def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
-        """Proof that sets and equations exclude each other, looked for where a limit ended it."""
-        return None
 
     def judge(self, work: Workspace, request: Request) -> Realized | None:
         """A realization to judge points on, for iterations without one of their own."""

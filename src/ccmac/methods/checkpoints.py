@@ -1,30 +1,148 @@
-"""Save and continue a run; any number of processes can continue it."""
+"""Save and continue a run; any number of processes can continue it.
+
+Whoever continues a run must bring what it depends on: there is a digest of each thing that all
+processes know, and one of each agent's own data, so that any split of the agents over processes
+finds the same. Code cannot be read: of operators and users' own objectives the answers at fixed
+points are taken, rounded to nine digits.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
 from ccmac.inputs import Array, positive, whole
-from ccmac.methods import identity
-from ccmac.methods.base import Iteration, Method, State
-from ccmac.methods.identity import Asked
+from ccmac.methods.base import Iteration, Method, Request, State
+from ccmac.objectives import Limited, Objective
+from ccmac.problem import MATRICES, RIGHT_HAND_SIDES
+from ccmac.results import Solution
 from ccmac.runtime.masked import Masked
+from ccmac.storage.agents import encode_objective
 from ccmac.storage.checkpoint import Saved, Store
 from ccmac.texts import cut, shown
 from ccmac.trace import Trace
+from ccmac.version import __version__
+from ccmac.workspace import Workspace
+from ccmac.workspace.explicit import add_to_digest
 
-EVERY = 50
 BAD = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError)
+
+
+# -- what a run depends on -------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Asked:
+    """Everything a run is asked, before any work.
+
+    ``places``: where the owned agents are in the reference and in the warm start.
+    """
+
+    work: Workspace
+    method: Method
+    request: Request
+    reference: Any
+    warm: Solution | None
+    places: tuple[list[int] | None, list[int] | None]
+
+    def by_all(self) -> dict[str, str]:
+        """{what it is, in words: digest} of everything that is the same in all processes."""
+        work = self.work
+        request = self.request
+        certified = getattr(self.method, "schedule", None) == "certified"
+        found = {
+            "the version of ccmac": __version__,
+            "the sizes of the problem": [work.problem.n, work.problem.q, work.problem.m],
+            "the channels of the stack": [] if work.stack is None else list(work.stack.channels),
+            "the network": work.runtime.network.weights,
+            "the averaging scheme": work.runtime.averaging.described,
+            "the method": self.method.name,
+            "an option of the method": repr(self.method),
+            "the seed": request.seed,
+            "the costs": repr(request.costs),
+            "the starting point": [request.z0, self._multipliers("coupled")],
+            "the reference": getattr(self.reference, "z", self.reference),
+            "the tolerance of a certified schedule": request.tol if certified else None,
+        }
+        return {words: _digest(value).hex() for words, value in found.items()}
+
+    def by_agents(self) -> list[NDArray[np.uint8]]:
+        """A digest of everything that belongs to an agent, for each that is here."""
+        problem = self.work.problem
+        at_reference, at_warm = self.places
+        found = []
+        start = 0
+        for k, (i, agent) in enumerate(problem.agents.items()):
+            d = problem.d[i]
+            known = [_entries(getattr(agent, name)) for name in (*MATRICES, *RIGHT_HAND_SIDES)]
+            known += [_data(agent.objective, d, problem.q), self.request.x0[start : start + d]]
+            if at_reference is not None:
+                known.append(self.reference.x[at_reference[k]])
+            if at_warm is not None:
+                rows = [self._multipliers(name) for name in ("local", "shared", "consensus")]
+                known += [None if row is None else row[at_warm[k]] for row in rows]
+            found.append(np.frombuffer(_digest(known), dtype=np.uint8))
+            start += d
+        return found
+
+    def _multipliers(self, name: str) -> Any:
+        """Of the warm start; None where it has none."""
+        found = getattr(getattr(self.warm, "multipliers", None), name, None)
+        return None if found is None or not len(found) else found
+
+
+def _digest(value: Any) -> bytes:
+    digest = hashlib.sha256()
+    add_to_digest(digest, value)
+    return digest.digest()[:12]
+
+
+def _entries(block: Any) -> Any:
+    """A block, or what an operator answers."""
+    if not hasattr(block, "rmatvec"):
+        return block
+    rows, columns = block.shape
+    return [_rounded(block.matvec(_probe(columns))), _rounded(block.rmatvec(_probe(rows)))]
+
+
+def _data(objective: Objective, d: int, q: int) -> list[Any]:
+    """What would be saved of an objective; of code its constants and what it answers."""
+    try:
+        tree, arrays = encode_objective(objective)
+        return [tree, arrays]
+    except InputError:
+        pass
+    if isinstance(objective, Limited):  # with bounds nearly all values are infinite
+        inner = _data(objective.objective, objective.d, objective.q)
+        return [objective.lower, objective.upper, objective.slacks, *inner]
+    x, z = _probe(d), _probe(q)
+    with np.errstate(all="ignore"):
+        found = [_rounded(objective.value(x, z))]
+        if {"gradient", "subgradient"} & objective.capabilities:
+            found += map(_rounded, objective.gradient(x, z))
+    return [type(objective).__qualname__, repr(objective.curvature(d, q)), *found]
+
+
+def _probe(size: int) -> Array:
+    return np.random.default_rng([14, size]).standard_normal(size)
+
+
+def _rounded(vector: Any) -> str:
+    """Length, norm and one component of a vector, to nine digits."""
+    v = np.atleast_1d(np.asarray(vector, dtype=np.float64)).ravel()
+    return f"{v.size},{float(np.linalg.norm(v)):.8e},{float(_probe(v.size) @ v):.6e}"
+
+
+# -- saving and continuing -------------------------------------------------------------------------
 
 
 class Checkpoints:
@@ -47,8 +165,8 @@ class Checkpoints:
         self.notes: list[str] = []
         self._missed = 0
         self._last = time.monotonic()
-        self._of_all = identity.of_all(asked)
-        self._of_agents = identity.of_agents(asked)
+        self._of_all = asked.by_all()
+        self._of_agents = asked.by_agents()
         self._store = Store(directory, self.runtime)
         self.close = self._store.close
         self.runtime.notes.due = self._late
@@ -78,7 +196,7 @@ class Checkpoints:
         if seconds is not None:
             seconds = positive("checkpoint: seconds", seconds)
         if every is None and seconds is None:
-            every = EVERY
+            every = 50
         return cls(Path(options["path"]), every, seconds, asked)
 
     def _recognise(self, saved: Saved) -> None:
@@ -214,9 +332,7 @@ class Checkpoints:
                 space.y(vector)[k] = y
         for name, rows in state.of_kind("rows").items():
             pieces = self._pieces(saved, f"rows:{name}", rows)
-            if any(piece.shape != rows.shape[1:] for piece in pieces):
-                raise ValueError(f"{name} has another shape than the method's")
-            fields[name] = np.stack(pieces)[: rows.shape[0]]
+            fields[name] = np.stack(pieces)[: rows.shape[0]].reshape(rows.shape)
         stored = saved.meta["numbers"]
         return fields | {name: type(now)(stored[name]) for name, now in state.numbers().items()}
 

@@ -48,9 +48,7 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.space import lengths
 from ccmac.workspace import Workspace
 
-LEAST_STEPS = 3
 TEST = 0.8
-LOOK_BACK = 3  # checks: about twice the iterations
 
 
 @dataclass(frozen=True)
@@ -164,11 +162,13 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         super().__init__(certifier, goal)
         self.opening = opening
         self.augmented = augmented
+        self.correct = Correction.of(self.system)
 
     def begin(self, w: Array, p: Array, multiplier: Array) -> PracticalState:
         """The gap at the start is bounded with the dual given."""
         L = self.objective.L
-        history = np.full((1, LOOK_BACK + 1), math.inf)
+        # checks: about twice the iterations
+        history = np.full((1, 3 + 1), math.inf)
         state = PracticalState(
             w,
             w.copy(),
@@ -221,7 +221,7 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         space = self.space
         nu = state.nu
         centre = state.centre
-        correct = Correction.of(self.system)
+        correct = self.correct
         interval = self.system.interval
         low, high = correction_interval(interval.low, interval.high, correct.degree)
         weight = L if self.augmented else 0.0
@@ -236,7 +236,7 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         squares = np.hstack([space.partial_dots(v, v) for v in asked])
         state = replace(state, x=moved.x, w=moved.f, p=moved.p, outgoing=squares)
         over = steep <= TEST * nu * away and off <= TEST * math.sqrt(nu / L) * away
-        return self._ended(state, moved.g) if over and state.inner >= LEAST_STEPS else state
+        return self._ended(state, moved.g) if over and state.inner >= 3 else state
 
     def _ended(self, state: PracticalState, g: Array) -> PracticalState:
         """The next stage, from the repaired g."""

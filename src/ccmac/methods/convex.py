@@ -16,7 +16,6 @@ from ccmac.methods.realized import RealizedIteration, RealizedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space
 
-ADAPT_AGAIN = 1.5  # times the steps done
 FACTOR = 3.0
 SPREAD = 30.0
 SCHEDULE = "stages ended by computable tests, or the paper's schedule for a radius"
@@ -109,7 +108,8 @@ def proved(
 # nearly the same norm. The ratio is looked at after 4, 6, 9, ... steps: one averaging each.
 def next_adaptation(count: int) -> int:
     """When to look again."""
-    return math.ceil(ADAPT_AGAIN * count)
+    # times the steps done
+    return math.ceil(1.5 * count)
 
 
 def adapted_weight(

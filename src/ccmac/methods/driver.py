@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -15,14 +16,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from ccmac.certificates.stopping import Check, Evidence, Stopping, over
-from ccmac.errors import GradientError, OutOfTime
-from ccmac.inputs import Array
+from ccmac.errors import GradientError, InputError, OutOfTime
+from ccmac.inputs import Array, as_array, real_vector
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
+from ccmac.results import Solution
 from ccmac.runtime.base import Piggyback
 from ccmac.runtime.notes import never
 from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.trace import Trace
+from ccmac.workspace import Workspace
 
 Report = Callable[[int, float, float, Ledger], None]  # iteration, bound, RelErr, bill
 HEALTH_EVERY = 10
@@ -30,7 +33,6 @@ ABANDONED = (
     "the time limit passed within iteration {}, which was given up and is not on the bill; "
     "raise max_seconds"
 )
-BLOW_UP = 1e8
 NOTHING = 1e-12
 
 
@@ -63,6 +65,47 @@ class Observer:
             square, total = runtime.send([piece_sums(gap**2, space.d)[:, None], z])
             off = np.zeros(0) if self.z is None else total[0] / runtime.n - self.z
             return float(square[0, 0]) + float(runtime.common(off @ off))
+
+
+def positions(work: Workspace, solution: Solution) -> list[int]:
+    """Where the owned agents sit in a solution that may hold all or just these."""
+    owned = work.runtime.owned
+    if not isinstance(solution.x, Sized):
+        raise InputError("solution: x is no list; give the local variables, one per agent")
+    if len(solution.x) == work.problem.n:
+        return list(owned)
+    if len(solution.x) == len(owned):
+        return list(range(len(owned)))
+    raise InputError(
+        f"solution: has {len(solution.x)} local variables; give {work.problem.n}, one per agent"
+    )
+
+
+def observer_of(
+    work: Workspace, iteration: Iteration[Any], reference: Any, tol: float
+) -> Observer | None:
+    """Compares with the reference, whatever form it was given in."""
+    if reference is None:
+        return None
+    d = sum(work.problem.d.values())
+    q = work.problem.q
+    if hasattr(reference, "x"):
+        blocks = [real_vector("reference, x", reference.x[k]) for k in positions(work, reference)]
+        z = real_vector("reference, z", reference.z)
+        return Observer(iteration, np.concatenate(blocks), z, tol)
+    mine = work.whole.reference_blocks(reference)
+    if mine is not None:
+        owned = [mine[i] for i in work.runtime.owned]
+        return Observer(iteration, np.concatenate(owned), None, tol)
+    array = real_vector("reference", np.ravel(as_array("reference", reference)))
+    if len(array) == d and work.problem.complete:
+        return Observer(iteration, array, None, tol)
+    if len(array) == d + q and work.problem.complete:
+        return Observer(iteration, array[:d], array[d:], tol)
+    raise InputError(
+        f"reference: has {len(array)} entries; give the {d} local variables, those and z "
+        f"({d + q}), or a Solution"
+    )
 
 
 class Saver(Protocol):
@@ -102,7 +145,6 @@ class Settings:
     max_seconds: float | None = None
     stopping: Stopping | None = None
     observer: Observer | None = None
-    energy: Callable[[Any], float] | None = None
     callback: Callable[[int, Any], object] | None = None
     report: Report | None = None
     saver: Saver | None = None
@@ -146,9 +188,8 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 with ledger.phase("monitor"), np.errstate(over="ignore", invalid="ignore"):
                     check = settings.stopping.check(iteration, state, count).agreed(runtime)
                 bound = check.bound
-            energy = settings.energy(state) if settings.energy is not None else math.nan
             seconds = time.perf_counter() - begun
-            settings.trace.record(count, seconds, ledger, relative_error, bound, energy)
+            settings.trace.record(count, seconds, ledger, relative_error, bound)
             if settings.report is not None:
                 settings.report(count, bound, relative_error, ledger)
             if settings.observer is not None:
@@ -260,7 +301,40 @@ class _Health:
         if count <= HEALTH_EVERY or self.reference <= NOTHING:
             self.reference = max(self.reference, size)  # a start at zero says nothing
             return False
-        return size > BLOW_UP * self.reference and not self.iteration.far
+        return size > 1e8 * self.reference and not self.iteration.far
+
+
+@contextmanager
+def reporter(
+    wanted: bool | None, root: bool, name: str, predicted: float | None
+) -> Iterator[Report | None]:
+    """Yield a report function (None when silent). ``wanted`` None: only in a terminal."""
+    show = sys.stderr.isatty() if wanted is None else wanted
+    if not (show and root):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed:.0f} it  {task.fields[error]}  {task.fields[rounds]} rounds"),
+        TimeElapsedColumn(),
+    )
+    total = predicted if predicted is not None and math.isfinite(predicted) else None
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total, error="", rounds=0)
+
+        def report(count: int, bound: float, relative: float, ledger: Ledger) -> None:
+            fields: dict[str, object] = {"rounds": f"{ledger['rounds']:,}"}
+            if math.isfinite(bound):
+                fields["error"] = f"bound {bound:.1e}"
+            elif math.isfinite(relative):
+                fields["error"] = f"error {relative:.1e}"
+            bar.update(task, completed=count, **fields)  # type: ignore[arg-type]
+
+        yield report
 
 
 @contextmanager

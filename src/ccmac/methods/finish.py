@@ -100,15 +100,12 @@ def finish(
         iterations=outcome.iterations,
         seconds=outcome.seconds,
         relative_error=outcome.relative_error,
-        ledger=runtime.ledger,
         trace=trace,
         plan=plan,
         certificates={**prepared.certificates, **facts},
-        provenance=provenance(runtime, seed),
         infeasibility=seen.infeasibility,
         warnings=warnings,
-        agents=runtime.owned,
-        _problem=problem if problem.complete else None,
+        **_about(work, seed),
     )
 
 
@@ -159,47 +156,6 @@ def _looked(
     return seen
 
 
-def infeasible_result(work: Workspace, conflict: Infeasibility, seed: int) -> Result:
-    """The Result of a problem whose agents' own equations contradict each other."""
-    problem = work.problem
-    runtime = work.runtime
-    return Result(
-        [np.zeros(k) for k in problem.d.values()],
-        np.zeros(problem.q),
-        None,
-        "infeasible",
-        infeasibility=conflict,
-        ledger=runtime.ledger,
-        provenance=provenance(runtime, seed),
-        agents=runtime.owned,
-        _problem=problem if problem.complete else None,
-    )
-
-
-def unbounded_result(work: Workspace, direction: Recession, seed: int) -> Result:
-    """The Result of a problem whose objective falls without bound."""
-    problem = work.problem
-    runtime = work.runtime
-    found = {
-        "direction": {"x": [v.tolist() for v in direction.x], "z": direction.z.tolist()},
-        "fall": direction.fall,
-        "defect": direction.defect,
-    }
-    return Result(
-        [np.zeros(k) for k in problem.d.values()],
-        np.zeros(problem.q),
-        None,
-        "unbounded",
-        objective=-math.inf,
-        certificates=found,
-        ledger=runtime.ledger,
-        provenance=provenance(runtime, seed),
-        warnings=[direction.message],
-        agents=runtime.owned,
-        _problem=problem if problem.complete else None,
-    )
-
-
 def late_result(work: Workspace, request: Request, seconds: float) -> Result:
     """The start, about which nothing is known: time was over in the setup."""
     return Result(
@@ -208,26 +164,43 @@ def late_result(work: Workspace, request: Request, seconds: float) -> Result:
         None,
         "max_iterations",
         seconds=seconds,
-        ledger=work.ledger,
         warnings=["the time limit passed during the setup; raise max_seconds"],
-        provenance=provenance(work.runtime, request.seed),
-        agents=work.runtime.owned,
+        **_about(work, request.seed),
     )
 
 
 def without_solution(
-    work: Workspace, outcome: Outcome, plan: Plan, trace: Trace, seed: int
+    work: Workspace, verdict: Infeasibility | Recession, seed: int, **more: Any
 ) -> Result:
-    """The Result of a run that ended with a proof that there is no solution."""
-    verdict = None if outcome.check is None else outcome.check.verdict
-    if isinstance(verdict, Recession):
-        found = unbounded_result(work, verdict, seed)
-    else:
-        assert verdict is not None
-        found = infeasible_result(work, verdict, seed)
-    return replace(
-        found, iterations=outcome.iterations, seconds=outcome.seconds, plan=plan, trace=trace
+    """The Result of a problem that is proved to have no solution; ``more`` of its fields."""
+    problem = work.problem
+    x = [np.zeros(k) for k in problem.d.values()]
+    more |= _about(work, seed)
+    if isinstance(verdict, Infeasibility):
+        return Result(x, np.zeros(problem.q), None, "infeasible", infeasibility=verdict, **more)
+    direction = {"x": [v.tolist() for v in verdict.x], "z": verdict.z.tolist()}
+    found = {"direction": direction, "fall": verdict.fall, "defect": verdict.defect}
+    return Result(
+        x,
+        np.zeros(problem.q),
+        None,
+        "unbounded",
+        objective=-math.inf,
+        certificates=found,
+        warnings=[verdict.message],
+        **more,
     )
+
+
+def _about(work: Workspace, seed: int) -> dict[str, Any]:
+    """The fields of every Result: whose it is, what it cost, how it came about."""
+    runtime = work.runtime
+    return {
+        "ledger": runtime.ledger,
+        "provenance": provenance(runtime, seed),
+        "agents": runtime.owned,
+        "_problem": work.problem if work.problem.complete else None,
+    }
 
 
 def _refute(work: Workspace) -> None:

@@ -20,6 +20,10 @@ A trial is taken when phi falls enough (Armijo); where rounding hides that, when
 falls enough. Taken or not, it shows the curvature between two points and joins the history; after
 the second refusal in a row steps are shortened as well. Cost of a trial: 1 argmin, 2 A, 2 B, one
 averaging, one piggybacked reduction.
+
+The history is known through the Gram matrix of its vectors s_1..s_M (steps), y_1..y_M (changes of
+the gradient) and g (the gradient): the two-loop recursion needs no more, and -H g comes out as
+coefficients in them. Pairs are kept in a ring: pair number p sits in place p mod M.
 """
 
 from __future__ import annotations
@@ -34,21 +38,16 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.tolerances import SETTLED, SWELLED
 from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
-from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, replaced
-from ccmac.methods.local.inverse import channel_curvatures
-from ccmac.methods.local.minimum import LocalMinimisers
-from ccmac.methods.local.newton import ARMIJO
+from ccmac.methods.local import ARMIJO, LocalMinimisers, channel_curvatures
 from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 
-PROBE = 1e-4  # displacement of the minimisers when curvature is probed, at most
-ALIKE = 1e-10  # values closer than this (relative) do not decide
-CURVATURE = 1e-8  # <s, y> below this share of |s||y|: condition 1e16, the dual has no curvature
-TRIALS = 20  # rejected in a row: nothing is left to gain
-FLATTER = 0.8
+MEMORY = 20
+SIZE = 2 * MEMORY + 1
+GRADIENT = 2 * MEMORY
 
 
 def _coarse(scale: float) -> float:
@@ -91,7 +90,8 @@ class DualLbfgs(Iteration[LbfgsState]):
         self.space = work.space
         self.coupling, self.local = work.coupling, LocalMinimisers(work)
         self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
-        self._probe = PROBE * self._strong_convexity(work.curvature)
+        # displacement of the minimisers when curvature is probed, at most
+        self._probe = 1e-4 * self._strong_convexity(work.curvature)
         origin = self.space.zeros()
         self._rest, _ = self.local.minimise(origin, origin)
         coupled, shared = map(_coarse, channel_curvatures(work, self._energies, seed))
@@ -144,10 +144,10 @@ class DualLbfgs(Iteration[LbfgsState]):
     def _search(self, state: LbfgsState) -> LbfgsState:
         gram = state.gram[0]
         alpha = state.alpha
-        c = direction(gram, state.pairs, 1.0 / self.curvature)
+        c = _direction(gram, state.pairs, 1.0 / self.curvature)
         if float(c @ gram[GRADIENT]) >= 0.0:  # rounding: the history no longer gives descent
             state = replace(state, pairs=0)
-            c = direction(gram, 0, 1.0 / self.curvature)
+            c = _direction(gram, 0, 1.0 / self.curvature)
         d_l = np.stack([c @ basis for basis in state.basis_l])
         d_n = np.stack([c @ basis for basis in state.basis_n])
         h = self.space.zeros()
@@ -158,7 +158,8 @@ class DualLbfgs(Iteration[LbfgsState]):
         before = float(trial.products[GRADIENT, 0])
         after = float(trial.squares[2, 0])
         rise = trial.value - state.value
-        flatter = rise <= ALIKE * trial.size and after <= FLATTER * abs(before)
+        # values closer than this (relative) do not decide
+        flatter = rise <= 1e-10 * trial.size and after <= 0.8 * abs(before)
         taken = bool(rise <= ARMIJO * alpha * before or flatter)
         state, curved = self._learn(state, trial, alpha, take=taken)
         rejected = 0 if taken else state.rejected + 1
@@ -171,7 +172,8 @@ class DualLbfgs(Iteration[LbfgsState]):
             rejected=rejected,
             alpha=0.5 ** max(rejected - 1, 0),
             least=least,
-            over=bool(over or not curved or rejected >= TRIALS),
+            # rejected in a row: nothing is left to gain
+            over=bool(over or not curved or rejected >= 20),
         )
 
     def _trial(self, state: LbfgsState, h: Array, d_l: Array, d_n: Array, alpha: float) -> _Trial:
@@ -227,9 +229,10 @@ class DualLbfgs(Iteration[LbfgsState]):
         scale = np.array([alpha, 1.0, 1.0])
         products = trial.products * scale
         squares = trial.squares * np.outer(scale, scale)
-        curved = bool(squares[0, 1] > CURVATURE * math.sqrt(abs(squares[0, 0] * squares[1, 1])))
+        # <s, y> below this share of |s||y|: condition 1e16, the dual has no curvature
+        curved = bool(squares[0, 1] > 1e-8 * math.sqrt(abs(squares[0, 0] * squares[1, 1])))
         pair = state.pairs if curved else None
-        gram = replaced(state.gram[0], products, squares, pair=pair, gradient=take)
+        gram = _replaced(state.gram[0], products, squares, pair=pair, gradient=take)
         for basis, new in ((state.basis_l, trial.new_l), (state.basis_n, trial.new_n)):
             if pair is not None:
                 basis[:, pair % MEMORY] = alpha * new[:, 0]
@@ -338,3 +341,44 @@ class CrossLbfgs(JudgedMethod):
             "smooth, with local minimisations",
             {"omega": iteration.omega, "pairs kept": MEMORY},
         )
+
+
+def _places(pairs: int) -> list[tuple[int, int]]:
+    """Where (s, y) of the kept pairs sit, oldest first."""
+    slots = [p % MEMORY for p in range(max(0, pairs - MEMORY), pairs)]
+    return [(slot, MEMORY + slot) for slot in slots]
+
+
+def _direction(gram: Array, pairs: int, first: float) -> Array:
+    """Coefficients of -H g; H starts from <s, y>/<y, y> of the last pair, or from ``first``."""
+    kept = _places(pairs)
+    c = np.zeros(SIZE)
+    c[GRADIENT] = -1.0
+    weights = []
+    for s, y in reversed(kept):
+        weights.append(float(c @ gram[:, s]) / gram[s, y])
+        c[y] -= weights[-1]
+    if kept:
+        s, y = kept[-1]
+        first = float(gram[s, y] / gram[y, y])
+    c *= first
+    for (s, y), weight in zip(kept, reversed(weights), strict=True):
+        c[s] += weight - float(c @ gram[:, y]) / gram[s, y]
+    return c
+
+
+def _replaced(
+    gram: Array, products: Array, squares: Array, *, pair: int | None, gradient: bool
+) -> Array:
+    """The Gram matrix after a new pair of number ``pair`` and a new gradient, where there are such.
+
+    ``products`` are those of the kept vectors with the new (s, y, g), ``squares`` those of the new
+    ones with each other.
+    """
+    whole = np.block([[gram, products], [products.T, squares]])
+    index = np.arange(SIZE)
+    if gradient:
+        index[GRADIENT] = SIZE + 2
+    if pair is not None:
+        index[[pair % MEMORY, MEMORY + pair % MEMORY]] = SIZE, SIZE + 1
+    return np.asarray(whole[np.ix_(index, index)])

@@ -1,44 +1,57 @@
-"""One run of a method on a workspace: preparation, plan, loop, result."""
+"""One run of a method on a workspace: what a caller brings, preparation, plan, loop, result."""
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.farkas import Farkas, early_contradiction, gathered_contradiction
+from ccmac.certificates.farkas import (
+    Farkas,
+    Infeasibility,
+    early_contradiction,
+    gathered_contradiction,
+)
+from ccmac.certificates.multipliers import Recovery
 from ccmac.certificates.proof import Proof, ProofJudge
 from ccmac.certificates.realized import Certifier, RealizedJudge
+from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Stop
 from ccmac.certificates.users_rows import in_users_rows
-from ccmac.errors import OutOfTime
-from ccmac.methods import start
+from ccmac.errors import InputError, OutOfTime
+from ccmac.inputs import Array, real_vector
 from ccmac.methods.auto import Auto
-from ccmac.methods.base import Method, Prepared, Request
-from ccmac.methods.checkpoints import Checkpoints
-from ccmac.methods.driver import Outcome, Settings, drive
-from ccmac.methods.energy import Energy
+from ccmac.methods.base import Iteration, Method, Prepared, Request, State
+from ccmac.methods.checkpoints import Asked, Checkpoints
+from ccmac.methods.driver import Outcome, Settings, drive, observer_of, positions, reporter
 from ccmac.methods.falls import falling
-from ccmac.methods.finish import (
-    finish,
-    infeasible_result,
-    late_result,
-    unbounded_result,
-    without_solution,
-)
-from ccmac.methods.identity import Asked
+from ccmac.methods.finish import finish, late_result, without_solution
 from ccmac.methods.registry import refuse_unless_fit
-from ccmac.methods.start import Limits, names_of, observer_of, positions, probed, reporter
+from ccmac.objectives.checks import check_problem
+from ccmac.objectives.custom import Custom
 from ccmac.plans import Alternative, Plan, charged
-from ccmac.results import Result, Solution
+from ccmac.results import Names, Result, Solution
 from ccmac.runtime.base import Piggyback
 from ccmac.trace import Trace
 from ccmac.workspace import Workspace
 
-DEFAULT_ITERATIONS = 200_000
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a run may last, where its state is kept, and who looks on."""
+
+    max_iterations: int | None = None
+    max_seconds: float | None = None
+    checkpoint: str | Path | Mapping[str, Any] | None = None
+    callback: Callable[[int, State], object] | None = None
+    progress: bool | None = None
+    begun: float = field(default_factory=time.perf_counter)  # of the call
 
 
 class Run:
@@ -181,62 +194,64 @@ class Run:
 
     def _solve(self, limits: Limits) -> Result:
         work = self.work
+        seed = self.request.seed
         saver = self._saver(limits)
         with work.ledger.phase("setup"):
             self.method.announce(work, self.request)
-            conflict = early_contradiction(work)
+            verdict: Infeasibility | Recession | None = early_contradiction(work)
             before = work.constraints
-            known = conflict is not None or self.method.finds_falls(work)
-            bends = "strongly convex" in work.capabilities
-            direction = None if known or bends else falling(work, self.request)
-        if conflict is not None:
-            return infeasible_result(work, conflict, self.request.seed)
-        if direction is not None:
-            return unbounded_result(work, direction, self.request.seed)
+            verdict = verdict or self._falling()
+        if verdict is not None:
+            return without_solution(work, verdict, seed)
         prepared = self._again(self.prepare(), saver)
-        plan = self.plan(prepared)
         trace = Trace()
         stalled: list[tuple[Prepared, Outcome, Plan]] = []
         while True:
-            outcome = self._drive(prepared, limits, trace, saver)
-            stuck = outcome.status == "diverged" and prepared.widen is None
-            if stuck or (outcome.status == "finished" and self._unproved(prepared, outcome)):
-                following = self._following()
-                if following is not None:
-                    stalled.append((prepared, outcome, plan))
-                    prepared = following
-                    plan = self.plan(prepared)
-                    if saver is not None:
-                        saver.begin_again("next")
-                    continue
-            if outcome.status != "diverged" or prepared.widen is None:
-                break
-            self.warnings.append(
-                f"the iterates grew at iteration {outcome.iterations}: the spectral interval was "
-                "too narrow; widened, started again"
-            )
-            prepared = self._widened(prepared)
             plan = self.plan(prepared)
+            outcome = self._drive(prepared, limits, trace, saver)
+            following, step = self._next(prepared, outcome)
+            if following is None:
+                break
+            if step == "next":
+                stalled.append((prepared, outcome, plan))
+            prepared = following
             if saver is not None:
-                saver.begin_again("wider")
+                saver.begin_again(step)
         with work.ledger.phase("monitor"):
-            conflict = None
             if before is None and (sums := work.constraints) is not None:  # asked for since
                 conflict = gathered_contradiction(sums, Farkas(work))
-            if conflict is None and outcome.status == "max_iterations":
-                conflict = start.excluded(work, self.method, self.request, limits)
-        if conflict is not None:
-            outcome.check = Check(math.nan, verdict=conflict)
+                if conflict is not None:
+                    outcome.check = Check(math.nan, verdict=conflict)
         self._concluded(prepared, outcome)
         if outcome.check is not None and outcome.check.verdict is not None:
-            return without_solution(work, outcome, plan, trace, self.request.seed)
+            found = without_solution(work, outcome.check.verdict, seed, plan=plan, trace=trace)
+            return replace(found, iterations=outcome.iterations, seconds=outcome.seconds)
         if stalled and self._unproved(prepared, outcome):
             ended = [*stalled, (prepared, outcome, plan)]
             prepared, outcome, plan = min(ended, key=lambda end: end[1].proved)
         self._apply_probe()
         notes = [*outcome.notes, *([] if saver is None else saver.notes)]
         warnings = [*work.doubts, *self.warnings, *notes]
-        return finish(work, prepared, outcome, plan, trace, warnings, self.request.seed)
+        return finish(work, prepared, outcome, plan, trace, warnings, seed)
+
+    def _falling(self) -> Recession | None:
+        """Of quadratics that are not strongly convex, where the method does not look itself."""
+        work = self.work
+        if self.method.finds_falls(work) or "strongly convex" in work.capabilities:
+            return None
+        return falling(work, self.request)
+
+    def _next(self, prepared: Prepared, outcome: Outcome) -> tuple[Prepared | None, str]:
+        """What goes on after a run that diverged or stalled, and the word for it in checkpoints."""
+        if outcome.status == "diverged" and prepared.widen is not None:
+            self.warnings.append(
+                f"the iterates grew at iteration {outcome.iterations}: the spectral interval was "
+                "too narrow; widened, started again"
+            )
+            return self._widened(prepared), "wider"
+        stuck = outcome.status == "diverged"
+        stuck = stuck or (outcome.status == "finished" and self._unproved(prepared, outcome))
+        return (self._following() if stuck else None), "next"
 
     def _saver(self, limits: Limits) -> Checkpoints | None:
         """Where the state is kept; a stored run of something else is refused before any work.
@@ -295,10 +310,16 @@ class Run:
         """The next method that ``auto`` would take, ready; None when there is none."""
         if not self.others:
             return None
-        stalled, (self.method, self.why) = self.method.name, self.others.pop(0)
-        self.warnings.append(f"{stalled} stalled; went on with {self.method.name}")
+        method, why = self.others.pop(0)
         with self.work.ledger.phase("setup"):
-            return self._proving(self.method.prepare(self.work, self.request))
+            try:
+                prepared = self._proving(method.prepare(self.work, self.request))
+            except InputError as refusal:  # all processes know what it rests on
+                self.warnings.append(f"{self.method.name} stalled; {refusal}")
+                return None
+        self.warnings.append(f"{self.method.name} stalled; went on with {method.name}")
+        self.method, self.why = method, why
+        return prepared
 
     def _drive(
         self, prepared: Prepared, limits: Limits, trace: Trace, saver: Checkpoints | None
@@ -306,16 +327,13 @@ class Run:
         """From the start, or from a checkpoint, to an end."""
         iteration = prepared.iteration
         observer = observer_of(self.work, iteration, self.reference, self.request.tol)
-        state = start.first_state(self.work, iteration, self.request, self.warm)
+        state = first_state(self.work, iteration, self.request, self.warm)
         if observer is not None:
             observer.begin(*iteration.point(state))
         first = 0
         if saver is not None:
             saver.bind(self.method, iteration, prepared.stopping, trace)
             first, state = saver.resume(state)
-        energy = None
-        if observer is not None and observer.z is not None:
-            energy = Energy.of(iteration, observer.x, observer.z)
         root = self.work.runtime.is_root
         name = self.method.name
         with reporter(limits.progress, root, name, prepared.predicted) as report:
@@ -323,11 +341,10 @@ class Run:
                 iteration,
                 state,
                 Settings(
-                    limits.max_iterations or prepared.horizon or DEFAULT_ITERATIONS,
-                    start.driven(self.work, self.method, limits),
+                    limits.max_iterations or prepared.horizon or 200_000,
+                    limits.max_seconds,
                     prepared.stopping,
                     observer,
-                    energy=energy,
                     callback=limits.callback,
                     report=report,
                     saver=saver,
@@ -339,3 +356,61 @@ class Run:
         if saver is not None and outcome.status in ("interrupted", "max_iterations"):
             saver.save(outcome.iterations, outcome.state)
         return outcome
+
+
+def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array]:
+    """(flat x, z) of a warm start, or zeros."""
+    d = list(work.problem.d.values())
+    q = work.problem.q
+    if warm is None:
+        return np.zeros(sum(d)), np.zeros(q)
+    places = zip(positions(work, warm), work.problem.d, strict=True)
+    x = [real_vector(f"warm_start, x of agent {i}", warm.x[k]) for k, i in places]
+    z = real_vector("warm_start, z", warm.z)
+    if [len(v) for v in x] != d or len(z) != q:
+        raise InputError("warm_start: its x or z has other sizes than the problem")
+    return np.concatenate(x) if x else np.zeros(0), z
+
+
+def first_state(
+    work: Workspace, iteration: Iteration[Any], request: Request, warm: Solution | None
+) -> State:
+    """The request's point, with the multipliers of a warm start."""
+    copies = np.broadcast_to(request.z0, (len(work.problem.agents), work.problem.q))
+    multipliers = None if warm is None else warm.multipliers
+    known = multipliers and (Recovery(work).dual_vector(multipliers), multipliers.coupled)
+    return iteration.start(request.x0, copies, *(known or ()))  # type: ignore[no-any-return]
+
+
+def names_of(work: Workspace) -> Names | None:
+    """Names of the owned agents (else their nodes in the network), rows and entries of z."""
+    whole = work.whole
+    nodes = work.runtime.network.nodes
+    given = [whole.agents[i].name for i in work.runtime.owned]
+    agents = None
+    if any(name is not None for name in given):
+        agents = tuple(name or str(i) for i, name in zip(work.runtime.owned, given, strict=True))
+    elif tuple(nodes) != tuple(range(len(nodes))):
+        agents = tuple(str(nodes[i]) for i in work.runtime.owned)
+    if agents is None and whole.row_names is None and whole.z_names is None:
+        return None
+    return Names(agents, whole.row_names, whole.z_names)
+
+
+def probed(work: Workspace, seed: int) -> Piggyback:
+    """Try the declared constants of users' own objectives; warns where they do not hold.
+
+    All agents hear of it with the next message: (gradients spent, whether in doubt), a row each.
+    """
+    spent = 0
+    if any(isinstance(agent.objective, Custom) for agent in work.problem.agents.values()):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            spent = check_problem(work.problem, seed)
+        for warning in seen:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+            work.doubts.append(str(warning.message))
+    rows = np.tile([float(spent), float(bool(work.doubts))], (len(work.problem.agents), 1))
+    return work.runtime.piggyback(rows, whole=True)

@@ -38,10 +38,6 @@ from ccmac.workspace.local import Kernel
 from ccmac.workspace.schur import LocalModel
 
 UNKNOWNS = 700  # of a system with flat directions: a message of 2 MB, one dense decomposition
-SQUARED = 1e-5  # share of an error that a refinement may leave where rows are whitened in the sum
-HINT = 0.05  # curvature relative to the cut of ranks that rounding does not leave
-HAZE = 1e-5  # rounding of the sum, relative to its size, that hides curvature
-SLIGHT = 1e-13  # slope relative to all slopes that is rounding wherever directions are exact
 LITTLE = (
     "the objective bends so little along some direction that rounding hides whether it does: "
     "nothing is proved of how far its least value lies below; add curvature or equations"
@@ -147,7 +143,8 @@ class System:
         """
         c = self.right[: self.whitened.q]
         found = [basis @ (basis.T @ c) for basis in (self.free, self.loose)]
-        least = max(self.turned, SLIGHT) * max(float(np.linalg.norm(c)), 1e-300)
+        # slope relative to all slopes that is rounding wherever directions are exact
+        least = max(self.turned, 1e-13) * max(float(np.linalg.norm(c)), 1e-300)
         return [along for along in found if np.linalg.norm(along) > least]
 
 
@@ -167,7 +164,8 @@ def definite(work: Workspace, reduced: Constraints, proof: Proof) -> System:
         )
     agents = [model.on(R) for model, R in zip(summed.models, whitened.A, strict=True)]
     off = EPS * reduced.condition**2 * proof.L
-    if off <= SQUARED * max(proof.mu, 0.0):
+    # share of an error that a refinement may leave where rows are whitened in the sum
+    if off <= 1e-5 * max(proof.mu, 0.0):
         triangle = whitened.whitened(summed.triangle)
     else:  # one averaging more
         parts = np.stack([model.triangle() for model in agents])
@@ -202,7 +200,8 @@ def flat(work: Workspace, reduced: Constraints, proof: Proof) -> System:
     q = whitened.q
     seen = inside(K, q, known.value, reduced, proof.L)
     free, loose, turned, clear = _free(K[:q, :q], K[q:, :q], seen.noise, seen.size)
-    clear = clear and seen.dropped <= HINT
+    # curvature relative to the cut of ranks that rounding does not leave
+    clear = clear and seen.dropped <= 0.05
     turned = turned + _turned_flats(seen, K.shape)
     K[:q, :q] += max(float(np.abs(K).max(initial=0.0)), 1.0) * (free @ free.T)
     solve = solver(K) if whitened.size else None
@@ -240,5 +239,6 @@ def _free(S: Array, G: Array, noise: float, size: float) -> tuple[Array, Array, 
     first, second = (int(np.count_nonzero(s > least)) for least in (cut, max(cut, off)))
     off += 8 * EPS * sum(stacked.shape) * top
     turned = off / (float(s[second - 1]) if second else top)
-    clear = off <= HAZE * top and bool(s[first:].max(initial=0.0) <= off)
+    # rounding of the sum, relative to its size, that hides curvature
+    clear = off <= 1e-5 * top and bool(s[first:].max(initial=0.0) <= off)
     return Vt[first:].T, Vt[second:].T, turned, clear

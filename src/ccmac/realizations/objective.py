@@ -22,8 +22,6 @@ from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space, row_dots
 
-BLOWN = 1e100  # entries beyond this: the iterates blew up
-
 
 class ExecutionObjective:
     """Phi(w) = sum_i f_i(t x~_i, s z~_i) + (rho/2) ||(I - Pi) z~||^2 with its constants."""
@@ -136,7 +134,8 @@ class ExecutionObjective:
             piece = slice(self.space.offsets[k], self.space.offsets[k + 1])
             size = max(np.abs(x[piece]).max(initial=0.0), np.abs(z[k]).max(initial=0.0))
             bad = not (np.isfinite(out_x[piece]).all() and np.isfinite(out_z[k]).all())
-            if bad and size < BLOWN:
+            # entries beyond this: the iterates blew up
+            if bad and size < 1e100:
                 raise GradientError(
                     f"agent {agent}, objective: the gradient is not finite (NaN or inf); "
                     "check the objective's data and domain"

@@ -138,7 +138,7 @@ def _declared(problem: Problem, i: int) -> list[float]:
 def digest(part: Any) -> list[float]:
     """Of a function's data, in three floats."""
     state = hashlib.sha256()
-    _update(state, part)
+    add_to_digest(state, part)
     return [float(int(state.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
 
 
@@ -152,8 +152,8 @@ def _norm(block: Any) -> float:
     return min(frobenius, math.sqrt(rows * columns)) * (1 + 1e-12)
 
 
-def _update(state: Any, value: Any) -> None:
-    """What an objective's data are, to a digest."""
+def add_to_digest(state: Any, value: Any) -> None:
+    """Data of any kind to a digest, with their shapes, so that nothing runs into its neighbor."""
     if isinstance(value, Function):
         state.update(type(value).__name__.encode())
         value = value.state()
@@ -162,11 +162,11 @@ def _update(state: Any, value: Any) -> None:
     if isinstance(value, list | tuple):
         state.update(b"[%d" % len(value))
         for item in value:
-            _update(state, item)
+            add_to_digest(state, item)
     elif is_sparse(value):
-        for array in (value.data, value.indices, value.indptr):
-            _update(state, array)
+        rows = value.tocsr()
+        add_to_digest(state, [*rows.shape, rows.data, rows.indices.astype(np.int64), rows.indptr])
     elif isinstance(value, np.ndarray):
         state.update(str((value.dtype, value.shape)).encode() + value.tobytes())
     else:
-        state.update(repr(value).encode())
+        state.update(f"{value!r};".encode())

@@ -9,7 +9,7 @@ import pytest
 
 import ccmac
 from ccmac.inputs import Array
-from ccmac.objectives import Halfspace, Hinge, Huber, Objective, Quadratic, SquaredDistance
+from ccmac.objectives import Hinge, Objective, Quadratic
 
 INF = np.inf
 
@@ -76,19 +76,3 @@ def test_a_fall_from_a_feasible_point_is_unbounded() -> None:
     result = ccmac.solve(ccmac.Problem([held, held], q=0, sense=sense), "path", "cross-ipm")
     assert result.status == "optimal"
     assert result.objective == pytest.approx(-4.0, abs=1e-5)
-
-
-@pytest.mark.parametrize("level", [2.0**-8, 2.0**-12])
-@pytest.mark.parametrize("kind", ["huber", "halfspace"])
-def test_contradictions_beside_any_objective(kind: str, level: float) -> None:
-    """Rows or sets that exclude each other, where interior points do not know the objective."""
-    f: Objective
-    if kind == "huber":
-        G, h, w = rows(3, level)
-        made = problem(G, h, [Huber(None, np.ones(3))] * 3, w - 1.0)
-    else:  # x_0 + x_1 <= 1 in each set, and 2 + level of both together
-        f = Halfspace([1.0, 1.0], 1.0) + SquaredDistance(1.0)
-        made = ccmac.Problem([ccmac.Agent(f, A=[[1.0, 1.0]], b=[1.0 + level / 2])] * 2, q=0)
-    result = ccmac.solve(made, "path", "cross-sliding", 1e-6, max_iterations=50)
-    assert result.status == "infeasible"
-    assert result.infeasibility.radius >= 1e5

@@ -21,7 +21,7 @@ from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.interior.state import InteriorState
 from ccmac.methods.interior.stopping import DualityStop
-from ccmac.methods.start import starting_point
+from ccmac.methods.run import starting_point
 from ccmac.objectives import L1, Box, ElasticNet, Hinge, MaxAffine, Quadratic, Separable
 from ccmac.results import Solution
 from ccmac.runtime import InProcess

@@ -37,18 +37,14 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.explicit import Explicit
 
-COLUMNS = 1000  # of all agents together
 FLOATS = 2**26  # of all E_i, which every agent keeps
-ARMIJO = 1e-4
-ALIKE = 1e-13  # of values: what is less is rounding
-SETTLED = 1e-26  # of |c|^2: a decrement that is rounding
-PATIENCE = 5  # steps without a smaller gradient: nothing is left to gain
 
 
 def has_range(work: Workspace, explicit: Explicit) -> bool:
     """Whether the columns are few, all know h, and no agent has equations of its own."""
     columns = int(work.curvature.d.sum())
-    few = 0 < columns < work.problem.m and columns <= COLUMNS
+    # of all agents together
+    few = 0 < columns < work.problem.m and columns <= 1000
     small = columns * work.problem.m <= FLOATS
     return few and small and explicit.common and "C" not in work.problem.present
 
@@ -132,7 +128,6 @@ class RangeNewton(Iteration[RangeState]):
                 if agent.A is not None:
                     images[k] += agent.A @ own
         self.a = self.runtime.average(images)[0] * work.problem.n
-        self._hessian: Any = None
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
@@ -144,16 +139,12 @@ class RangeNewton(Iteration[RangeState]):
     def step(self, state: RangeState) -> RangeState:
         """One Newton step with a line search, at everybody."""
         self.work.ledger.charge(argmins=1)
-        h = self.explicit
         c = state.c[0]
         z = self._z(c)
         gradient = state.gradient[0]
         if math.isnan(gradient[0]):
             gradient = self._gradient(c, z)
-        hessian = h.gram(z, self.E) / h.beta**2
-        hessian[np.diag_indices_from(hessian)] += 1.0
-        self._hessian = scipy.linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
-        step = -scipy.linalg.cho_solve(self._hessian, gradient, check_finite=False)
+        step = -self._solved(z, gradient)
         fall = -float(gradient @ step)
         c = c + self._length(c, z, step, fall) * step
         z = self._z(c)
@@ -168,8 +159,17 @@ class RangeNewton(Iteration[RangeState]):
             gap=gap,
             least=min(gap, state.least),
             waited=waited,
-            over=bool(fall <= SETTLED * float(c @ c)) or waited >= PATIENCE,
+            # of |c|^2: a decrement that is rounding
+            # steps without a smaller gradient: nothing is left to gain
+            over=bool(fall <= 1e-26 * float(c @ c)) or waited >= 5,
         )
+
+    def _solved(self, z: Array, right: Array) -> Array:
+        """F''(z)^{-1} right."""
+        hessian = self.explicit.gram(z, self.E) / self.explicit.beta**2
+        hessian[np.diag_indices_from(hessian)] += 1.0
+        factor = scipy.linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+        return np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False))
 
     def _z(self, c: Array) -> Array:
         return np.asarray(-(self.a + c @ self.E) / self.explicit.beta)
@@ -190,8 +190,9 @@ class RangeNewton(Iteration[RangeState]):
             there = z + t * move
             rise = h.value(there) + 0.5 * float(ahead @ ahead) - value
             along = float(ahead @ step + h.slope(there) @ move)
-            whole = t == 1.0 and (along <= 0.0 or rise <= -ARMIJO * fall)
-            if whole or (abs(along) <= 0.5 * fall and rise <= ALIKE * abs(value)):
+            whole = t == 1.0 and (along <= 0.0 or rise <= -1e-4 * fall)
+            # of values: what is less is rounding
+            if whole or (abs(along) <= 0.5 * fall and rise <= 1e-13 * abs(value)):
                 break
             # The slope along the step increases: its root lies between low and high.
             low, high = ((t, along), high) if along < 0 else (low, (t, along))
@@ -239,9 +240,7 @@ class RangeNewton(Iteration[RangeState]):
                 left = left + product(agent.A.T, found.multiplier)
             own[k, place] = R.T @ left.astype(np.float64)
         gradient = self.runtime.average(own)[0] * self.work.problem.n
-        if self._hessian is None:
-            return found.x
-        step = scipy.linalg.cho_solve(self._hessian, gradient, check_finite=False)
+        step = self._solved(self._z(state.c[0]), gradient)
         return found.x - self._unturned(self.runtime.common(step))
 
     def point(self, state: RangeState) -> tuple[Array, Array]:

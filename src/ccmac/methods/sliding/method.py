@@ -13,14 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.gap import GapCertifier, GapJudge, execution_radius
 from ccmac.certificates.stopping import Stop
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
-from ccmac.methods.interior.feasible import decided, domain
-from ccmac.methods.interior.made import solvable
 from ccmac.methods.options import option
 from ccmac.methods.paper import imported
 from ccmac.methods.sliding.parts import Parts, first_weight, split_problem, unequal_steps
@@ -30,7 +27,6 @@ from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
 
-FLOOR = 0.02
 ORACLES = frozenset({"gradient", "subgradient"})
 
 
@@ -98,10 +94,6 @@ class CrossSliding(ConvexMethod):
         "proximal primal-dual steps, or primal-dual sliding with subgradients "
         "(nonsmooth, simple sets)"
     )
-    reveals = (
-        "A_i x_i + B_i z_i - b_i and copies of z, at every step; of bounds and kinks what "
-        "cross-ipm does, where an iteration limit ends it"
-    )
     scheduled: ClassVar[dict[str, str]] = {"lipschitz": "certified"}
 
     schedule: str = option(
@@ -128,19 +120,6 @@ class CrossSliding(ConvexMethod):
             return schedule(self, work, request)  # type: ignore[no-any-return]
         return self._doubling(work, request)
 
-    def excludes(self, work: Workspace) -> bool:
-        """Where sets are polyhedral, and all may know the equations."""
-        return not work.curvature.smooth and work.stack is None and solvable(work, domain)
-
-    def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
-        """By interior points on the same sets and equations, without the objective."""
-        if not self.excludes(work):
-            return None
-        reduced = work.gather_constraints()
-        assert reduced is not None
-        found = decided(work, reduced)
-        return found if isinstance(found, Infeasibility) else None
-
     def realized(self, work: Workspace, request: Request, *, equal_steps: bool = False) -> Realized:
         """Averaged: the scale from the geometry (curvature says nothing), or s = 1; else as it is.
 
@@ -150,7 +129,7 @@ class CrossSliding(ConvexMethod):
             return self.realize(work, request)
         given = self.scale is not None or self.floor is not None
         if not equal_steps:
-            return self.realize(work, request, **({} if given else {"floor": FLOOR}))
+            return self.realize(work, request, **({} if given else {"floor": 0.02}))
         if given:
             raise InputError(
                 f"{self.name}: scale and floor do not fit; some objective's prox takes one step "

@@ -35,11 +35,6 @@ from ccmac.methods.base import State, rows, vector
 from ccmac.methods.convex import ProvedIteration, adapted_weight
 from ccmac.methods.sliding.parts import Parts
 
-SUFFICIENT = 0.2
-NECESSARY = 0.8
-LONG = 0.4
-RELAXED = 0.9  # of the longest step under which the iteration is still nonexpansive
-
 
 @dataclass(frozen=True)
 class ProximalState(State):
@@ -163,7 +158,8 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         q = state.q
         ahead = 2.0 if self.parts.smooth is None else 1.5
         if not self.anchored:
-            ahead *= RELAXED
+            # of the longest step under which the iteration is still nonexpansive
+            ahead *= 0.9
             return replace(state, x=x + ahead * (w - x), q=q + ahead * (p - q))
         share = state.inner / (state.inner + 1.0)
         return replace(
@@ -204,9 +200,9 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
             return False
         if not self.anchored:
             return inner >= state.count / 3.0
-        if length <= SUFFICIENT * first or (length <= NECESSARY * first and length > before):
+        if length <= 0.2 * first or (length <= 0.8 * first and length > before):
             return True
-        return inner >= LONG * state.count and state.count > 20
+        return inner >= 0.4 * state.count and state.count > 20
 
     @property
     def cost(self) -> Cost:

@@ -34,9 +34,6 @@ from ccmac.ledger import Cost
 from ccmac.methods.base import State, rows, vector
 from ccmac.methods.convex import ProvedIteration
 
-THRIFT = 8.0  # by which both loops are shorter than the schedule's: a bound ends the run
-LONGEST = 5_000  # subgradients of an outer step: none goes on for ever, whatever R and M say
-
 
 @dataclass(frozen=True)
 class Phase:
@@ -254,9 +251,11 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
             state.lipschitz,
             state.radius,
             state.target,
-            thrift=THRIFT,
+            # by which both loops are shorter than the schedule's: a bound ends the run
+            thrift=8.0,
         )
-        return replace(phase, inner=min(phase.inner, LONGEST))
+        # subgradients of an outer step: none goes on for ever, whatever R and M say
+        return replace(phase, inner=min(phase.inner, 5_000))
 
     def step(self, state: DoublingState) -> DoublingState:
         """One outer step; at the end of a phase the guesses are renewed."""

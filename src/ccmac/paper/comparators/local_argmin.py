@@ -19,9 +19,7 @@ import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from ccmac.inputs import Array
-from ccmac.methods.local.inverse import OwnEquations, Solve, constrained_inverse
-from ccmac.methods.local.minimum import Minimiser
-from ccmac.methods.local.newton import Smooth
+from ccmac.methods.local import Minimiser, OwnEquations, Smooth, Solve, constrained_inverse
 from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function

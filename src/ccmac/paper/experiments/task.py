@@ -31,8 +31,7 @@ from ccmac.errors import CcmacError, InputError, OutOfTime
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.symmetric import factorized
-from ccmac.methods.local.inverse import Solve
-from ccmac.methods.local.newton import Smooth
+from ccmac.methods.local import Smooth, Solve
 from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import build_family

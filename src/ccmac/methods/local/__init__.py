@@ -1,1 +1,0 @@
-"""Each agent's own minimisations."""
