@@ -43,24 +43,29 @@ BLOCK = 1 << 20  # entries multiplied at a time
 BITS = 160  # of fixed-point exponentials
 NEAR = 1e-4  # a kink nearer than this may have any slope
 CSR = ("data", "indices", "indptr", "shape")
+FREE = {"lower": -math.inf, "upper": math.inf}
+SIGNS = {"<=": 1.0, "==": 0.0, ">=": -1.0}
+AGENT = r"^- file: (\w[\w.-]*)\n  sha256: .*\n  d: (\d+)\n  p: (\d+)\n  r: (\d+)$"
+LOSSES = ("Logistic", "Huber", "SquaredDistance")  # of which intercepts are known
 
 
 class NotChecked(Exception):
     """Nothing is said, for the reason given."""
 
-    code = 4
-
 
 class NotConfirmed(Exception):
     """The claim is not shown, by as much as the message says."""
-
-    code = 1
 
 
 class BadInput(Exception):
     """A folder that is no problem or no proof."""
 
-    code = 2
+
+CODES = {
+    NotConfirmed: ("not confirmed", 1),
+    BadInput: ("bad input", 2),
+    NotChecked: ("not checked", 4),
+}
 
 
 # -- exact numbers ---------------------------------------------------------------------------------
@@ -216,11 +221,10 @@ class Blocks:
 
     def side(self, name, size):
         """A right-hand side; zeros where there is none."""
-        return Exact.of(self.arrays[name]) if name in self.arrays else zeros(size)
-
-    def senses(self, name, size):
-        """One a row."""
-        return np.broadcast_to(self.arrays.get(name, "=="), size).tolist()
+        found = Exact.of(self.arrays.get(name, np.zeros(size)))
+        if found.v.shape != (size,):
+            raise BadInput(f"{name} has shape {found.v.shape} instead of {(size,)}")
+        return found
 
     def value(self, node):
         """Of an objective's tree: a number, an array, a matrix, a list or a tree."""
@@ -243,9 +247,7 @@ class Problem:
 
     def __init__(self, folder):
         text = (folder / "problem.yaml").read_text(encoding="utf-8")
-        agents = re.findall(
-            r"^- file: (\w[\w.-]*)\n  sha256: .*\n  d: (\d+)\n  p: (\d+)\n  r: (\d+)$", text, re.M
-        )
+        agents = re.findall(AGENT, text, re.M)
         n, q, m = (int(re.search(rf"^{k}: (\d+)$", text, re.M)[1]) for k in "nqm")
         if not re.match("format: ccmac-problem\nversion: [12]\n", text) or len(agents) != n:
             raise BadInput(f"{folder / 'problem.yaml'}: is not what Problem.save writes")
@@ -259,19 +261,17 @@ class Problem:
         self.upper = np.full(self.size, math.inf)
         self.terms = []
         self.own = []  # by agents: the first row of C_i, its rows, those of D_i
-        given = _listed(text, "sense")
-        senses = given or ["=="] * m
-        hexes = []
+        given = _listed(text, "sense") or ["=="] * m
+        head = [[n, q, m], given if set(given) - {"=="} else None, []]
         for ends, name in ((self.lower, "z_lower"), (self.upper, "z_upper")):
-            found = [math.nan if v == "null" else float(v) for v in _listed(text, name) or []]
-            if found:
-                ends[self.z] = np.where(np.isnan(found), ends[self.z], found)
-            known = np.isfinite(ends[self.z]).any()
-            hexes.append([v.hex() for v in ends[self.z].tolist()] if known else None)
-        head = json.dumps([[n, q, m], given if set(senses) - {"=="} else None, hexes])
-        hashes = [head]
-        entries = []
+            found = enumerate(_listed(text, name) or [])
+            known = {self.z[k]: float(v) for k, v in found if v != "null"}
+            ends[list(known)] = list(known.values())
+            head[2].append([v.hex() for v in ends[self.z].tolist()] if known else None)
+        hashes = [json.dumps(head)]
+        entries = [([], [], [])]
         right = [zeros(m)]
+        senses = [given]
         row = m
         for i, (d, p, r) in enumerate(sizes):
             blocks = Blocks(folder / agents[i][0])
@@ -279,25 +279,25 @@ class Problem:
             if {"G", "H", "h", "cones"} & {name.split(".")[0] for name in blocks.arrays}:
                 raise NotChecked(f"agent {i} has cones, which this version does not check")
             x = np.arange(self.starts[i], self.starts[i] + d)
-            places = (x, 0), (self.z, 0), (x, row), (self.z, row + p)
-            for name, (columns, first) in zip("ABCD", places, strict=True):
-                block = blocks.matrix(name)
-                if block is not None:
+            places = (x, 0, m), (self.z, 0, m), (x, row, p), (self.z, row + p, r)
+            for name, (columns, first, rows) in zip("ABCD", places, strict=True):
+                if (block := blocks.matrix(name)) is not None:
                     block = sp.coo_array(block)
+                    if block.shape != (rows, len(columns)):
+                        raise BadInput(f"agent {i}, block {name} has shape {block.shape}")
                     entries.append((block.row + first, columns[block.col], block.data))
             right[0] = right[0] + blocks.side("b", m)
             right += [blocks.side("c", p), blocks.side("e", r)]
-            senses = senses + blocks.senses("C_sense", p) + blocks.senses("D_sense", r)
+            for name, count in (("C_sense", p), ("D_sense", r)):
+                senses.append(np.broadcast_to(blocks.arrays.get(name, "=="), count))
             self.own.append((row, p, r))
             row += p + r
-            ends = (blocks.arrays.get(k, v) for k, v in (("lower", -math.inf), ("upper", math.inf)))
-            self.bound(x, *ends)
+            self.bound(x, *(blocks.arrays.get(k, v) for k, v in FREE.items()))
             tree = json.loads(str(blocks.arrays["objective"]))
             self.add(blocks, tree, np.concatenate([x, self.z]), d)
-        parts = [np.concatenate([np.zeros(0), *part]) for part in zip(*entries, strict=True)]
-        self.K = Matrix(*(parts or [[], [], []]), (row, self.size))
+        self.K = Matrix(*map(np.concatenate, zip(*entries, strict=True)), (row, self.size))
         self.right = joined(right)
-        self.sense = np.array([{"<=": 1.0, "==": 0.0, ">=": -1.0}[s] for s in senses])
+        self.sense = np.array([SIGNS[s] for part in senses for s in part])
         self.limited = self.sense.any() or np.isfinite([*self.lower, *self.upper]).any()
         self.digest = hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
@@ -305,6 +305,8 @@ class Problem:
         """Narrower bounds on some unknowns."""
         self.lower[at] = np.maximum(self.lower[at], low)
         self.upper[at] = np.minimum(self.upper[at], high)
+        if np.isnan([*self.lower[at], *self.upper[at]]).any():
+            raise BadInput("bounds that are no numbers")
 
     def add(self, blocks, tree, at, d):
         """The terms of an objective on the unknowns ``at``, the first d of them the agent's own."""
@@ -317,6 +319,11 @@ class Problem:
         elif kind == "Sum":
             for part in state["parts"]:
                 self.add(blocks, blocks.value(part), at, d)
+        elif kind == "Intercept" and state["loss"]["kind"] in LOSSES:
+            count = len(self.terms)
+            self.add(blocks, state["loss"], at, d)
+            for term in self.terms[count:]:  # the ridge of a loss with an intercept is zero
+                term.intercept = bool(term.w.any())
         elif kind == "Box":
             self.bound(at, state["low"], state["high"])
         elif kind in KINDS:
@@ -324,6 +331,10 @@ class Problem:
                 block = sp.coo_array(sp.eye_array(len(at)) if M is None else M)
                 rows = at[block.row] if name == "form" else block.row
                 size = self.size if name == "form" else block.shape[0]
+                if block.shape[1] != len(at):
+                    raise BadInput(
+                        f"an objective of {block.shape[1]} instead of {len(at)} unknowns"
+                    )
                 wide = Matrix(rows, at[block.col], block.data, (size, self.size))
                 shift = zeros(block.shape[0]) if c is None else Exact.of(c)
                 if name == "form":
@@ -374,6 +385,8 @@ class Term:
     the slopes far out; kinked terms are the sup of s't over slopes s between them (max: of sum 1).
     """
 
+    intercept = False  # of a smooth term: minimised over b, t = M u + (M 1) b - shift
+
     def __init__(self, kind, M, shift, weight, delta=1.0):
         self.kind = kind
         self.M = M
@@ -382,7 +395,6 @@ class Term:
         self.weight = Exact.of(self.w)
         self.delta = delta
         self.kinked = kind in ("abs", "hinge", "max")
-        self.quadratic = kind in ("square", "form")
         if (self.w < 0).any() or not delta > 0:
             raise BadInput("an objective that is not convex")
         self.high = {"abs": 1.0, "huber": delta, "max": 1.0}.get(kind, 0.0) * self.w
@@ -394,6 +406,30 @@ class Term:
         t = self.M @ u - self.shift
         if self.kind == "form":
             return t, 0.0
+        slopes, off = self.slopes(t)
+        if self.intercept:
+            slopes, off = self.fitted(t)
+        return self.M.T @ slopes, off
+
+    def fitted(self, t):
+        """The slopes with the best intercept b, which lies between two where their sums differ."""
+        signs = Exact.of(self.M.values[np.argsort(self.M.rows)])
+
+        def total(b):
+            return (signs * self.slopes(t + signs * Exact.of(b))[0]).sum()
+
+        wide = 1.0
+        while total(-wide).v > 0 or total(wide).v < 0:
+            wide *= 2
+        b = scipy.optimize.brentq(lambda b: float(total(b).floats()), -wide, wide, xtol=1e-15)
+        wide = EPS * (1 + abs(b))
+        while total(b - wide).v > 0 or total(b + wide).v < 0:
+            wide *= 4
+        slopes, off = self.slopes(t + signs * Exact.of(b))
+        return slopes, off + 2 * wide * self.bend * float(np.linalg.norm(self.w)) * UP
+
+    def slopes(self, t):
+        """(w phi'(t) of a smooth term, a bound on the norm of the error)."""
         off = 0.0
         if self.kind == "huber":
             edge = Exact.of(np.full(len(self.w), self.delta))
@@ -401,8 +437,13 @@ class Term:
             t = t.where(outside == 0) + edge * Exact.of(outside)
         elif self.kind == "logistic":
             t, off = sigmoid(t)
-            off *= float(np.linalg.norm(self.w)) * float(np.linalg.norm(self.M.values))
-        return self.M.T @ (self.weight * t), off
+            off *= float(np.linalg.norm(self.w)) * max(1.0, float(np.linalg.norm(self.M.values)))
+        return self.weight * t, off
+
+    @property
+    def quadratic(self):
+        """Whether the Hessian is M'WM (or M)."""
+        return self.kind in ("square", "form") and not self.intercept
 
     def far(self, t):
         """The value at t of the piecewise linear function that has the slopes far out."""
@@ -458,43 +499,35 @@ class Slope:
                 gradient, off = term.gradient(u)
                 self.r = self.r + gradient
                 self.off += off
-        kinked = [(term, term.M @ u - term.shift) for term in problem.terms if term.kinked]
-        for term, t in kinked:
-            if term.M.single and term.kind != "max":
-                wanted = np.zeros(len(term.w))
-                wanted[term.M.rows] = -self.r.floats()[term.M.columns] / term.M.values
-                self._take(term, t, np.where(_free(term, t), wanted, _outer(term, t)))
-        u = u.floats()
-        bounded = np.minimum(u - problem.lower, problem.upper - u) <= 1e-6 * (1 + np.abs(u))
-        self._best([k for k in kinked if not k[0].M.single or k[0].kind == "max"], bounded)
+        floats = u.floats()
+        gaps = np.minimum(floats - problem.lower, problem.upper - floats)
+        inside = gaps > 1e-6 * (1 + np.abs(floats))
+        for term in sorted(problem.terms, key=lambda k: not k.M.single):  # entries before rows
+            if term.kinked:
+                self._kinks(term, term.M @ u - term.shift, inside)
 
-    def _best(self, kinked, bounded):
-        """Slopes at kinks that leave the least of r where no bound is near: least squares."""
-        if not kinked:
-            return
-        frees = [_free(term, t) for term, t in kinked]
-        slopes = [np.where(f, 0.0, _outer(*k)) for k, f in zip(kinked, frees, strict=True)]
-        r = self.r.floats() + sum(k[0].M.plain().T @ s for k, s in zip(kinked, slopes, strict=True))
-        A = np.hstack([k[0].M.plain().toarray()[f].T for k, f in zip(kinked, frees, strict=True)])
-        low, high = (
-            np.concatenate([getattr(k[0], name)[f] for k, f in zip(kinked, frees, strict=True)])
-            for name in ("low", "high")
-        )
-        owner = np.repeat(np.arange(len(kinked)), [f.sum() for f in frees])
-        ones = [owner == k for k, (term, _) in enumerate(kinked) if term.kind == "max"]
-        heavy = 1e3 * max(1.0, float(np.abs(A).max(initial=0.0)))  # sums of slopes that are one
-        A = np.vstack([A[~bounded], heavy * np.array(ones).reshape(len(ones), A.shape[1])])
-        right = np.concatenate([-r[~bounded], np.full(len(ones), heavy)])
-        s = low.copy()
-        some = high > low
-        if some.any():
-            how = "bvls" if some.sum() <= 500 else "trf"
-            right -= A[:, ~some] @ low[~some]
-            ends = (low[some], high[some])
-            s[some] = scipy.optimize.lsq_linear(A[:, some], right, ends, how, tol=1e-15).x
-        for k, (term, t) in enumerate(kinked):
-            slopes[k][frees[k]] = s[owner == k]
-            self._take(term, t, slopes[k])
+    def _kinks(self, term, t, inside):
+        """Slopes that leave the least of r: entry by entry, or by least squares off bounds."""
+        at = t.floats()
+        most = term.kind == "max"
+        s = np.zeros(len(at)) if most else np.where(at > 0, term.high, term.low)
+        free = np.abs(at - (at.max() if most else 0.0)) <= NEAR * (1 + np.abs(term.shift.floats()))
+        M = term.M
+        if M.single and not most:
+            wanted = s.copy()
+            wanted[M.rows] = -self.r.floats()[M.columns] / np.where(M.values, M.values, 1.0)
+            s = np.where(free, wanted, s)
+        free &= term.high > term.low
+        if free.any() and (most or not M.single):
+            s = np.where(free, 0.0, s)
+            A = M.plain()[np.flatnonzero(free)].T[np.flatnonzero(inside)].toarray()
+            right = -(self.r.floats() + M.plain().T @ s)[inside]
+            heavy = most * 1e3 * max(1.0, float(np.abs(A).max(initial=0.0)))  # a sum of one
+            A = np.vstack([A, np.full(A.shape[1], heavy)])
+            ends = term.low[free], term.high[free]
+            how = "bvls" if free.sum() <= 500 else "trf"
+            s[free] = scipy.optimize.lsq_linear(A, [*right, heavy], ends, how, tol=1e-15).x
+        self._take(term, t, s)
 
     def _take(self, term, t, slopes):
         s = Exact.of(np.clip(slopes, term.low, term.high))
@@ -505,17 +538,6 @@ class Slope:
                 raise NotConfirmed("slopes of a maximum that add up to one were not found")
         self.cost = self.cost + term.far(t) - (s * t).sum()
         self.r = self.r + term.M.T @ s
-
-
-def _free(term, t):
-    """The kinks that u is at, nearly."""
-    at = t.floats() - (t.floats().max() if term.kind == "max" else 0.0)
-    return np.abs(at) <= NEAR * (1 + np.abs(term.shift.floats()))
-
-
-def _outer(term, t):
-    """Slopes away from kinks."""
-    return np.zeros(len(t.v)) if term.kind == "max" else np.where(t.sign() > 0, term.high, term.low)
 
 
 def held(r, lower, upper):
@@ -593,22 +615,20 @@ def check_unbounded(problem, d):
         raise NotConfirmed("there is no direction")
     rows = problem.K @ d
     lengths = problem.K.lengths()
-    rows = rows.where(problem.sense * rows.sign() >= 0).floats() / lengths
-    rows = float(np.linalg.norm(rows)) / length
+    rows = np.linalg.norm(rows.where(problem.sense * rows.sign() >= 0).floats() / lengths) / length
     rise = Exact(0)
     bends = []
     sizes = []
     steep = 0.0
     for term in problem.terms:
-        t = term.M @ d
         if term.quadratic:
-            slope = term.shift if term.kind == "form" else term.M.T @ (term.weight * term.shift)
-            rise = rise - (slope * d).sum()
-            bends.append((t if term.kind == "form" else term.M.T @ (term.weight * t)).norm())
+            slope = term.gradient(zeros(problem.size))[0]
+            rise = rise + (slope * d).sum()
+            bends.append((term.gradient(d)[0] - slope).norm())
             sizes.append(float(np.linalg.norm(term.curvature()[0].data)))
             steep += slope.norm()
         else:
-            rise = rise + term.far(t)
+            rise = rise + term.far(term.M @ d)
             most = np.maximum(np.abs(term.low), np.abs(term.high)).max(initial=0.0)
             steep += float(most * np.linalg.norm(abs(term.M.plain()) @ np.abs(d.floats()))) / length
     fall = -float(rise.floats()) / length
@@ -749,7 +769,7 @@ def curvatures(problem):
             high += math.inf if weights.any() else 0.0
         elif term.M.single and not (form and (term.M.rows != term.M.columns).any()):
             np.add.at(high, term.M.columns, weights * term.bend)
-            np.add.at(low, term.M.columns, weights * (term.kind in ("square", "form")))
+            np.add.at(low, term.M.columns, weights * term.quadratic)
         else:
             high += float(np.linalg.norm(weights) if form else weights.sum() * term.bend)
     return low * (1 - 1e-12), high * UP
@@ -925,7 +945,7 @@ def by_rows(problem, u, y, dropped):
 
 
 # -- a proof ---------------------------------------------------------------------------------------
-class Proof:
+class Proof(Blocks):
     """``proof.json`` and the arrays that it names."""
 
     def __init__(self, folder):
@@ -938,32 +958,27 @@ class Proof:
                 raise BadInput(f"{name!r} is no plain file name")
             self.arrays |= Blocks(folder / name).arrays
 
-    def vector(self, name, size, needed):
-        """One array of the size that it must have; zeros where it is missing and not needed."""
-        if name not in self.arrays:
-            if needed and size:
+    def joined(self, names, needed):
+        """Arrays one after the other, of their sizes; zeros where one is missing, if it may be."""
+        parts = []
+        for name, size in names:
+            if needed and size and name not in self.arrays:
                 raise NotChecked(f"the proof has no {name}")
-            return zeros(size)
-        found = np.asarray(self.arrays[name], dtype=np.float64)
-        if found.shape != (size,) and found.size:
-            raise BadInput(f"{name} has shape {found.shape} instead of {(size,)}")
-        if not np.isfinite(found).all():
-            raise BadInput(f"{name} has entries that are no numbers")
-        return Exact.of(found) if found.size else zeros(size)
+            found = self.arrays.get(name, ())
+            parts.append(self.side(name, size) if len(found) else zeros(size))
+        return joined(parts)
 
     def point(self, problem, prefix="", needed=True):
         """(x_1, ..., x_n, z)."""
-        sizes = np.diff(problem.starts).tolist()
-        parts = [self.vector(f"{prefix}x{i}", d, needed) for i, d in enumerate(sizes)]
-        return joined([*parts, self.vector(f"{prefix}z", problem.q, needed)])
+        names = [(f"{prefix}x{i}", d) for i, d in enumerate(np.diff(problem.starts).tolist())]
+        return self.joined([*names, (f"{prefix}z", problem.q)], needed)
 
     def multipliers(self, problem, prefix="", needed=True):
         """Of all rows."""
-        parts = [self.vector(f"{prefix}coupled", problem.m, needed)]
+        names = [(f"{prefix}coupled", problem.m)]
         for i, (_, p, r) in enumerate(problem.own):
-            parts.append(self.vector(f"{prefix}local{i}", p, needed))
-            parts.append(self.vector(f"{prefix}shared{i}", r, needed))
-        return joined(parts)
+            names += [(f"{prefix}local{i}", p), (f"{prefix}shared{i}", r)]
+        return self.joined(names, needed)
 
     def check(self, problem, claim):
         """One claim, in words."""
@@ -1009,10 +1024,10 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     try:
         print("confirmed:", check(options.problem, options.result))
-    except (NotConfirmed, NotChecked, BadInput) as reason:
-        status = {1: "not confirmed", 2: "bad input", 4: "not checked"}[reason.code]
+    except tuple(CODES) as reason:
+        status, code = CODES[type(reason)]
         print(f"{status}: {reason}")
-        return reason.code
+        return code
     return 0
 
 

@@ -137,10 +137,10 @@ def tampered(kind: str, seed: int, place: Path) -> tuple[str, str, bool]:
         return name, folder.judged()[0], wrong
     if kind == "bound":
         if claim["kind"] == "error":
-            size = moved(random, folder, size)
+            least = moved(random, folder, size) - claim["bound"]  # what the error is by now
             claim["met"] = False
-            claim["bound"] = random.uniform(0.0, 0.99) * max(size - claim["bound"], 0.0)
-            return name, folder.judged()[0], True
+            claim["bound"] = random.uniform(0.0, 0.99) * max(least, 0.0)
+            return name, folder.judged()[0], least > 0
         before = value(problem, *point(folder, problem.n))
         claim["gap"] = -1e-3 * random.uniform() * max(1.0, abs(before))
         return name, folder.judged()[0], True  # a feasible point is not better than the best

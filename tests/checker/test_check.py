@@ -41,9 +41,9 @@ def test_it_shares_no_code() -> None:
 
 
 def test_tampered_proofs_are_not() -> None:
-    seen = tamper.run(70)
+    seen = tamper.run(42)
     assert not seen["wrong"]
-    assert sum(n for line, n in seen.items() if "false: not confirmed" in line) > 30
+    assert sum(n for line, n in seen.items() if "false: not confirmed" in line) > 20
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -196,11 +196,11 @@ CHANGES = [
     ("ends.where(there)", "ends.where(~there)"),
     ("problem.K.T @ y\n        self.off", "Exact(0) - problem.K.T @ y\n        self.off"),
     ("end = np.where(r > 0, lower, upper)", "end = np.where(r < 0, lower, upper)"),
-    ("return self.M.T @ (self.weight * t), off", "return self.M.T @ t, off"),
+    ("return self.weight * t, off", "return t, off"),
     ("b = r / mu + math.sqrt(L / mu) * delta", "b = r / mu"),
     ("shown = math.hypot(on_x, kappa * on_x + rest)", "shown = on_x / 3"),
     ("- (s * t).sum()", "+ (s * t).sum()"),
-    ("rise = rise - (slope * d).sum()", "rise = rise + (slope * d).sum()"),
+    ("rise = rise + (slope * d).sum()", "rise = rise - (slope * d).sum()"),
     ("floats()) * -1", "floats()) * 1"),
     ("found.append(-(small if k >= 0 else one)", "found.append(-(one if k >= 0 else small)"),
 ]
