@@ -248,7 +248,6 @@ def _baselines() -> Iterator[Case]:
             {"penalty": 0.3},
             {"tune": "grid"},
         )
-        yield from _many(name, "logistic", KNOWN, {"reduction": "R2"})
     yield from _many("dpmm", "ridge", KNOWN, {"reduction": "R2", "proximal": 0.1})
     yield from _many("coupled-yarmoshik", "quadratic", ("reference", 12))
     yield from _many("coupled-yarmoshik", "ridge", ENDS, {"reduction": "R2"}, {"reduction": "R3"})

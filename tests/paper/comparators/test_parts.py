@@ -11,7 +11,7 @@ from ccmac import Agent, Network, Problem, solve
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.methods.local import inverse
-from ccmac.objectives import L1, Huber, Logistic, Quadratic, Separable, SquaredDistance
+from ccmac.objectives import L1, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.paper.comparators import pooling
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -47,7 +47,7 @@ def test_channels_of_diagonal_blocks_are_measured_exactly() -> None:
 
 
 # -- pooled losses ---------------------------------------------------------------------------------
-def pooled(parts: list[Any], name: str = "R2", q: int = 2) -> tuple[int, list[Any]]:
+def pooled(parts: list[Any], name: str = "R2", q: int = 2) -> tuple[int, SquaredDistance]:
     joint = Quadratic(np.eye(3), np.zeros(3))
     fs = [joint if p == "joint" else Separable(SquaredDistance(1.0), p) for p in parts]
     agents = [Agent(f, A=np.ones((1, 1)), b=[0.0]) for f in fs]
@@ -61,35 +61,18 @@ def test_squared_distances_are_pooled() -> None:
         [None, SquaredDistance(2.0, [1.0, 0.0]), SquaredDistance(6.0, [0.0, 2.0])]
     )
     assert holder == 1
-    for h in found:
-        weight, linear = h.isotropic()
-        assert weight == pytest.approx(8.0)
-        assert linear == pytest.approx([2.0, 12.0])
-    assert pooled([None, None])[0] == 0
-    assert all(h.isotropic()[0] == 0.0 for h in pooled([None, None])[1])
-    assert all(h.isotropic()[0] == 0.0 for h in pooled([SquaredDistance(0.0), None])[1])
+    weight, linear = found.isotropic()
+    assert weight == pytest.approx(8.0)
+    assert linear == pytest.approx([2.0, 12.0])
+    for nothing in ([None, None], [SquaredDistance(0.0), None]):
+        holder, found = pooled(nothing)
+        assert (holder, found.isotropic()[0]) == (0, 0.0)
 
 
-def test_equal_losses_are_pooled_by_their_weights() -> None:
-    y = np.array([1.0, -1.0])
-    holder, found = pooled([Logistic(None, y, 2.0), Logistic(None, y, 3.0)])
-    assert holder == 0
-    assert [h.weight for h in found] == [5.0, 5.0]
-    z = np.array([0.3, -0.7])
-    assert found[0].value_at(z) == pytest.approx(5 * Logistic(None, y, 1.0).value_at(z))
-    for other in (
-        Logistic(None, -y, 3.0),
-        Huber(None, y, 1.0),
-        L1(1.0),
-        SquaredDistance(1.0),
-        "joint",
-    ):
-        with pytest.raises(MethodRefused, match="R1"):
-            pooled([Logistic(None, y, 2.0), other])
-    holder, found = pooled([None, Logistic(None, y, 2.0)])
-    assert (holder, found[0].isotropic()[0], found[1].weight) == (1, 0.0, 2.0)
-    with pytest.raises(MethodRefused, match="labels at every agent"):
-        pooled([None, Logistic(None, y, 2.0)], "R3")
+@pytest.mark.parametrize("other", [Logistic(None, np.ones(2)), L1(1.0), "joint"])
+def test_other_losses_are_not_pooled(other: Any) -> None:
+    with pytest.raises(MethodRefused, match="squared distances h; use reduction='R1'"):
+        pooled([SquaredDistance(1.0), other])
 
 
 def test_a_reduction_without_curvature_in_z_is_refused() -> None:

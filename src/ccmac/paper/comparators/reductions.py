@@ -75,13 +75,13 @@ class CoupledForm:
         """z, its losses and beta I at one agent (R2), or a slice of them at each (R3)."""
         q = self.space.q
         runtime = self.runtime
-        holder, losses = pooled_loss(self.work, self.name)
+        holder, loss = pooled_loss(self.work, self.name)
         slices = np.array_split(np.arange(q), runtime.n)
         for k, i in enumerate(runtime.owned):
             mine = np.arange(q if i == holder else 0) if self.name == "R2" else slices[i]
             self.held[k] = np.isin(np.arange(q), mine)
             x_part = self.problem.agents[i].objective.x_part  # type: ignore[attr-defined]
-            self.objectives[k] = Separable(x_part, losses[k] if len(mine) else None)
+            self.objectives[k] = Separable(x_part, loss if len(mine) else None)
         identity = sp.eye_array(q, format="csr") * beta
         blocks = [identity if held.any() else None for held in self.held]
         old = self.B
