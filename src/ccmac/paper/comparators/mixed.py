@@ -29,36 +29,23 @@ from ccmac.methods.realized import JudgedMethod
 from ccmac.paper.comparators.accelerated import HIGH, AcceleratedIteration, GraphRows, Penalized
 from ccmac.paper.comparators.reductions import CoupledForm
 from ccmac.paper.comparators.spectra import largest_norm, least_eigenvalue
-from ccmac.paper.realizations.lift_constants import nonzero
+from ccmac.paper.realizations.certified import channel_intervals
+from ccmac.paper.realizations.lift_constants import LiftConstants, nonzero
 from ccmac.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class MixedConstants:
-    """The numbers of the module text (d_D = mu_D = 0: no equations on z)."""
-
-    h: float
-    mu_HC: float
-    d_D: float
-    mu_D: float
-    mu_f: float
-    L_f: float
 
 
 class MixedIteration(AcceleratedIteration):
     """The corrections towards L1 and, where z is copied, towards L2, added."""
 
-    def __init__(self, form: CoupledForm, constants: MixedConstants) -> None:
-        c = constants
-        objective = Penalized(c.mu_f / (2 * c.h), c.mu_f / 2, c.L_f + 14 * c.mu_f, HIGH)
+    def __init__(self, form: CoupledForm, c: LiftConstants, mu_f: float, L_f: float) -> None:
+        objective = Penalized(mu_f / (2 * c.h), mu_f / 2, L_f + 14 * mu_f, HIGH)
         super().__init__(GraphRows(form, math.sqrt(12 * c.h)), objective)
         self.local = form.work.local
         self.shared = form.work.shared
         self.beta = math.sqrt(6 * c.h)
         self.copied = form.name == "none"
         # Intervals of L1'L1 and L2'L2 (without D that of W~^2), and the weight of W~ in L2.
-        self.first = c.mu_HC / 4, 37 * c.h
-        self.second = (c.mu_D / 2, 19 * c.d_D) if c.d_D else (0.25, 2.25)
+        self.first, self.second = channel_intervals(c)
         self.g = math.sqrt(8 * c.d_D) if c.d_D else 1.0
         self.degrees = outer_degree(*self.first), outer_degree(*self.second)
 
@@ -100,18 +87,12 @@ class MixedIteration(AcceleratedIteration):
         return total
 
 
-def constants_of(form: CoupledForm, seed: int) -> MixedConstants:
-    """By local work, reductions and at most two Lanczos runs; refused where some mu_f = 0."""
+def constants_of(form: CoupledForm, seed: int) -> LiftConstants:
+    """Those of the channels, by local work, a reduction and at most two Lanczos runs."""
     work = form.work
     space = form.space
     local = form.work.local
     shared = form.work.shared
-    mu_f, L_f = form.curvature()
-    if mu_f <= 0:
-        raise MethodRefused(
-            "method mixed-yarmoshik needs every f_i strongly convex; use cross-apapc, which "
-            "recovers the curvature of the sum"
-        )
 
     def gram(v: Array) -> Array:
         u = form.adjoint(np.broadcast_to(v, form.right.shape))
@@ -121,9 +102,9 @@ def constants_of(form: CoupledForm, seed: int) -> MixedConstants:
     h = largest_norm(form) or 1.0
     mu_HC = min(least_eigenvalue(work, gram, form.width, seed), h) if form.width else h
     if shared.empty or form.name != "none":
-        return MixedConstants(h, mu_HC, 0.0, 0.0, mu_f, L_f)
+        return LiftConstants(h, mu_HC)
     mu_D = least_eigenvalue(work, shared.gram_contribution, space.q, seed)
-    return MixedConstants(h, mu_HC, 1.0, mu_D, mu_f, L_f)  # d_D = 1: orthonormal rows
+    return LiftConstants(h, mu_HC, 1.0, mu_D)  # d_D = 1: orthonormal rows
 
 
 def coupled_through_z(work: Workspace) -> bool:
@@ -167,8 +148,14 @@ class MixedYarmoshik(JudgedMethod):
                 "cross-apapc, or reduction='R2' or 'R3' if z may be pooled"
             )
         form = CoupledForm(work, self.reduction or "none")
+        mu_f, L_f = form.curvature()
+        if mu_f <= 0:
+            raise MethodRefused(
+                f"method {self.name} needs every f_i strongly convex; use cross-apapc, which "
+                "recovers the curvature of the sum"
+            )
         constants = constants_of(form, request.seed)
-        iteration = MixedIteration(form, constants)
+        iteration = MixedIteration(form, constants, mu_f, L_f)
         settings = {
             "reduction": form.name,
             "h": constants.h,

@@ -9,10 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
-from ccmac.linalg.blocks import dense
 from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.symmetric import gram_extremes
-from ccmac.paper.comparators.reductions import CoupledForm
+from ccmac.paper.comparators.reductions import CoupledForm, matrix
 from ccmac.workspace import Workspace
 
 STEPS = 60
@@ -27,15 +26,10 @@ def largest_norm(form: CoupledForm) -> float:
     for k in range(form.space.count):
         K: Any = form.local_matrix(k)
         if form.own is not None:
-            C = form.own.C.blocks[k]
-            D = form.own.D.blocks[k]
-            shapes = (form.own.C.rows[k], form.space.d[k]), (form.own.D.rows[k], form.space.q)
-            own = [
-                np.zeros(shape) if block is None else dense(block)
-                for block, shape in zip((C, D), shapes, strict=True)
-            ]
-            own[1] = own[1][:, form.held[k]]
-            K = sp.csr_array(sp.vstack([K, sp.block_diag(own)], format="csr"))
+            own = form.own
+            C = matrix(own.C.blocks[k], (own.C.rows[k], form.space.d[k]))
+            D = matrix(own.D.blocks[k], (own.D.rows[k], form.space.q))[:, form.held[k]]
+            K = sp.csr_array(sp.vstack([K, sp.block_diag([C, D])], format="csr"))
         rows.append([gram_extremes(K, both=False).bounds()[0] if K.nnz else 0.0])
     return float(form.runtime.gather(np.array(rows)).max())
 

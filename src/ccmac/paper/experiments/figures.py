@@ -201,18 +201,6 @@ def scaling_figure(records: Sequence[Record]) -> Any:
         _few_ticks(ax)
         ax.grid(alpha=0.25, which="both")
     _scaling_legend(axes[0], sets, done)
-    both = analysis.two_factor_fit(done)
-    if both is not None:
-        axes[1].text(
-            0.03,
-            0.97,
-            rf"two factors: $\chi$ {both.text(0)}"
-            "\n"
-            rf"$\sqrt{{\kappa_W}}$ {both.text(1)}",
-            transform=axes[1].transAxes,
-            va="top",
-            fontsize=9,
-        )
     return figure
 
 
