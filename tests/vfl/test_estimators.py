@@ -255,7 +255,7 @@ def test_a_tolerance_means_the_same_in_any_units(columns: float, labels: float) 
 
 def test_limits_are_told() -> None:
     with pytest.warns(ConvergenceWarning, match="VerticalLasso: ended as 'max_iterations'"):
-        VerticalLasso(0.5, parties=2, max_iter=3).fit(X, Y)
+        VerticalLasso(0.5, parties=2, max_iter=1).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", checks.ESTIMATORS)

@@ -1,233 +1,270 @@
-"""What multipliers prove of a quadratic problem with bounds: a gap.
+"""The duality gap of a conic program at any point, from any multipliers, in the agents' own blocks.
 
-For a point w within its bounds, multipliers y of all equations K w = v and nu of the epigraphs'
-rows, with r = Hw - g + K'y + R'nu, every solution w* obeys (convexity, and phi(w*) >= nu'(R w* -
-h))
+For w = (x, z) with every x_i within its bounds, multipliers lambda of the coupled rows, nu of
+epigraphs' rows, kappa and delta of C_i and D_i, and mu in the dual cone of an agent's conic rows
+G x + H z + s = h (bounds on z are such rows), let r be the gradient of the Lagrangian. Every
+solution w* obeys, with bound_j the bound that r_j pushes x_j to and r_f the part of r without one,
 
-    F(w) - F* <= sum_j |r_j| |w_j - bound_j|  +  phi(w) - nu'(R w - h)  -  y'(K w - v)
-                 + <r_f, w - w0> + R ||r_f||,      R >= ||w* - w0||,
+    F(w) - F* <= sum_j |r_j| |x_j - bound_j| + phi(w) - nu'(R w - h) + mu'(h - G x - H z)
+                 - lambda'(A x + B z - b) - kappa'(C x - c) - delta'(D z - e)
+                 + <r_f, w - w_0> + R ||r_f||,      R >= ||w* - w_0||.
 
-bound_j the one that r_j pushes to, r_f the entries of r that push where there is none. No
-multiplier is believed: whatever is brought, the bound holds. Nearly dependent rows leave much room
-for small violations, and F may lie far below F*: without bounds and epigraphs, w at most delta away
-from the equations,
-
-    F* - F(w) <= |y'(K w - v)| + ||r|| delta + L delta^2 / 2.
-
-Products are computed in extended precision; what rounding may change is added.
-Cost: one averaging each.
+No multiplier is believed: whatever is brought, the bound holds. Residuals are taken in extended
+precision; ROUNDING eps times the sizes of all terms is added.
+Cost: one averaging of m + q floats and a dozen numbers.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
 
 from ccmac.certificates.bound import Particulars, Proved
-from ccmac.certificates.bounded import Bounded, Shares, pushed
-from ccmac.certificates.gap import DualityGap, Goal
+from ccmac.certificates.gap import Goal
 from ccmac.certificates.multipliers import Multipliers
-from ccmac.certificates.recession import Recession, Recessions
-from ccmac.certificates.stopping import Check, Evidence, Judge, Judged
+from ccmac.certificates.recession import Recessions
+from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, over
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, norm, product
+from ccmac.linalg.extended import Long, norm, product, square
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
-from ccmac.workspace.constraints import Constraints
+from ccmac.workspace.conic import StandardForm
+
+ROUNDING = 16.0
 
 
 @dataclass(frozen=True)
-class DualPoint:
-    """Multipliers: coupled, scaled shared rows, and by agents of C_i and of the epigraphs."""
+class DualityGap:
+    """F - F* <= base + R slope; ``violation`` of unit rows over max(1, their right-hand sides)."""
 
-    coupled: Array
-    shared: Array
-    local: list[Array]
-    terms: list[Array]
+    value: float
+    base: float
+    slope: float
+    violation: float
+    travelled: float
+
+    def bound(self, radius: float) -> float:
+        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
+        return self.base + radius * self.slope
+
+    def ratio(self, goal: Goal) -> float:
+        """Gap and violation over what is asked: the larger.
+
+        A bound far below zero tells of violations that lower F by more than the accuracy.
+        """
+        most = abs(self.bound(goal.required(self.travelled)))
+        return max(over(most, goal.epsilon(self.value)), over(self.violation, goal.tol))
+
+    def record(self, goal: Goal) -> dict[str, Any]:
+        """For Result.certificates."""
+        epsilon = goal.epsilon(self.value)
+        radius = goal.required(self.travelled)
+        proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
+        return {
+            "epsilon": epsilon,
+            "radius": radius,
+            "radius_source": goal.radius_source,
+            "radius_proved": proved,
+            "gap": self.bound(radius),
+            "feasibility": self.violation,
+            "value": self.value,
+            "proved_by": "bound" if self.ratio(goal) <= 1.0 else "nothing",
+        }
+
+
+@dataclass(frozen=True)
+class LocalGap:
+    """What one agent adds: shares of the coupled rows and of r on z; numbers that are summed."""
+
+    vector: Long
+    base: float
+    value: float
+    free: float  # squares of r_f on x
+    moved: float  # squares of x - x_0
+    size: float  # of all terms
+    noise: float  # sizes of what r was summed from
+    violation: float  # of own unit rows, the largest
+    local: float  # squares of C x - c
+    shared: float  # squares of D z - e
+    on_z: Array  # r on z but for what holds the copies together
+    gradient: Array  # of F on x, with what bounds make up for
+    x: Array
+    kappa: Array
+    delta: Array
 
 
 class Duality:
-    """Gaps and verdicts for one problem.
-
-    ``bounds`` are everybody's lower and upper ends of z, a row per agent; ``start`` is (x0, z0).
-    ``units`` of all x_i and of z are those in which R is measured (else the user's).
-    """
+    """Gaps of one problem; ``start`` is (x0, z0)."""
 
     def __init__(
         self,
         work: Workspace,
-        reduced: Constraints,
         forms: list[Polyhedral],
-        bounds: Array,
+        models: list[StandardForm],
         start: tuple[Array, Array],
-        units: tuple[list[Array], Array] | None = None,
     ) -> None:
         self.work = work
-        self.reduced = reduced
-        q = work.problem.q
-        on_x, self.units = units or ([np.ones(d) for d in work.problem.d.values()], np.ones(q))
-        self.space = work.space
         self.runtime = work.runtime
         self.problem = work.problem
-        self.agents = [
-            Bounded(work, reduced, k, form, np.append(S, self.units))
-            for k, (form, S) in enumerate(zip(forms, on_x, strict=True))
-        ]
-        self.lower, self.upper = bounds[:, :q].max(axis=0), bounds[:, q:].min(axis=0)
+        self.forms = forms
+        self.models = models
         self.x0, self.z0 = start
-        # Who sets the bounds that count, in equal shares.
-        low = bounds[:, :q] == self.lower
-        high = bounds[:, q:] == self.upper
-        owned = list(work.problem.agents)
-        self.sets = [(s / s.sum(axis=0))[owned] for s in (low, high)]
-        self._least = None  # of all units
-        if units is not None:
-            smallest = [[float(np.append(S, self.units).min(initial=math.inf))] for S in on_x]
-            self._least = self.runtime.piggyback(np.array(smallest), whole=True)
-        self._room = 8 * EPS * (q + len(reduced.e) + self.problem.n)
+        squares = [_row_squares(p.A) + _row_squares(p.B) for p in models]
+        both = [np.append(v, p.b) for v, p in zip(squares, models, strict=True)]
+        self._sizes = work.runtime.piggyback(np.stack(both))
 
-    @classmethod
-    def unbounded_below(
-        cls, work: Workspace, reduced: Constraints, start: tuple[Array, Array]
-    ) -> Duality:
-        """Of quadratics, whose unknowns have no bounds."""
-        problem = work.problem
-        forms = [a.objective.polyhedral(problem.d[i], problem.q) for i, a in problem.agents.items()]
-        ends = np.full((problem.n, 2 * problem.q), np.inf)
-        ends[:, : problem.q] = -np.inf
-        return cls(work, reduced, forms, ends, start)
+    @cached_property
+    def unit(self) -> Array:
+        """1 over the lengths of the coupled rows, or over their right-hand sides if longer."""
+        squares, side = np.split(self._sizes.value, 2)
+        return 1.0 / np.maximum(np.sqrt(np.where(squares > 0, squares, 1.0)), np.abs(side))
 
-    def _summed(self, vectors: list[Array], scalars: list[list[float]]) -> tuple[Array, Array]:
-        """(sum of the vectors, all agents' scalars) in one message."""
-        rows = self.runtime.piggyback(np.array(scalars), whole=True)
-        total = vectors[0]
-        if total.size:
-            total = self.runtime.average(np.stack(vectors))[0] * self.problem.n
-        return total, rows.value
+    def gap(self, x: Array, z: Array, dual: Array, rows: list[Array]) -> tuple[DualityGap, Proved]:
+        """At (flat x, z), with lambda and the agents' multipliers of all their rows."""
+        m = self.problem.m
+        n = self.problem.n
+        self._charge(gradients=1, A=2, B=2, C=2, D=2)
+        shares = [
+            self._share(k, self.work.space.x_of(x, k), z, dual, rows[k])
+            for k in range(len(self.models))
+        ]
+        numbers = self.runtime.piggyback(np.array([_numbers(s) for s in shares]), whole=True)
+        vectors = np.stack([s.vector.astype(np.float64) for s in shares])
+        total = self.runtime.average(vectors)[0] * n if vectors.shape[1] else vectors[0]
+        misfit, r_z = np.split(total, [m])
+        table = numbers.value
+        base, value, free, moved, size, noise, local, shared = np.add.reduce(table[:, 1:])
+        away = z - self.z0
+        slope = math.sqrt(free + float(r_z @ r_z)) + ROUNDING * EPS * (noise + n * norm(r_z))
+        base += float(r_z @ away - dual @ misfit)
+        size += float(np.abs(r_z) @ np.abs(away) + np.abs(dual) @ np.abs(misfit))
+        base += ROUNDING * EPS * size
+        violation = float(np.max(self.unit * np.abs(misfit), initial=table[:, 0].max()))
+        moved = math.sqrt(moved + float(away @ away))
+        found = DualityGap(float(value), float(base), slope, violation, moved)
+        residuals = {
+            "coupled": norm(misfit),
+            "local": math.sqrt(local),
+            "shared": math.sqrt(shared),
+            "consensus": 0.0,
+        }
+        consensus = r_z / n - np.stack([s.on_z for s in shares])
+        multipliers = Multipliers(
+            dual, [s.kappa for s in shares], [s.delta for s in shares], consensus
+        )
+        flat = np.concatenate([np.zeros(0), *(s.x for s in shares)])
+        gradient = np.concatenate([np.zeros(0), *(s.gradient for s in shares)])
+        none = np.zeros(0)
+        report = Particulars(residuals, multipliers, float(value))
+        proved = Proved(flat, z, math.nan, slope, violation, moved, gradient, none, dual, report)
+        return found, proved
+
+    def _share(self, k: int, x: Array, z: Array, dual: Array, rows: Array) -> LocalGap:
+        form = self.forms[k]
+        p = self.models[k]
+        d = p.d
+        x = np.clip(x, form.lower[:d], form.upper[:d])
+        u = np.append(x, z)
+        curved = product(form.H, u)
+        parts: list[Any] = [curved, -form.g]
+        value = 0.5 * float(u @ curved) - float(form.g @ u) + form.c
+        base = 0.0
+        size = abs(value)
+
+        def pay(multiplier: Array, left: Any) -> None:
+            nonlocal base, size
+            terms = multiplier * left
+            base -= float(terms.sum())
+            size += float(np.abs(terms).sum())
+
+        kappa = rows[p.parts["C"]] if "C" in p.parts else np.zeros(0)
+        delta = rows[p.parts["D"]] if "D" in p.parts else np.zeros(0)
+        local = shared = violation = 0.0
+        for name, part in p.parts.items():
+            if name in ("epigraphs", "signs"):
+                continue
+            G = p.G[part][:, :d]
+            H = p.H[part]
+            v = rows[part]
+            left = product(G, x) + product(H, z) - p.h[part]
+            if name in ("lower", "upper"):
+                at = np.diff(H.indptr) > 0  # bounds on z; those on x are held below
+                v = np.where(at, np.maximum(v, 0.0), 0.0)
+                left = np.where(at, left, 0.0)
+            elif name == "fixed":
+                v = np.where(np.diff(H.indptr) > 0, v, 0.0)
+            elif name == "cones":
+                v = p.cone.inside_dual(rows)[part]
+            pay(v, left)
+            parts.append(np.append(product(G.T, v), product(H.T, v)))
+            slack = np.zeros(p.rows)
+            slack[part] = -left
+            off = p.cone.outside(slack)[part]
+            lengths = np.sqrt(_row_squares(p.G[part]) + _row_squares(H))
+            lengths = np.where(lengths > 0, lengths, 1.0)
+            sizes = np.maximum(lengths, np.abs(p.h[part]))
+            violation = max(violation, float(np.max(off / sizes, initial=0.0)))
+            local += square(left) if name == "C" else 0.0
+            shared += square(left) if name == "D" else 0.0
+        start = p.parts["epigraphs"].start if "epigraphs" in p.parts else 0
+        for term in form.terms:
+            nu = term.steady(rows[start : start + len(term.h)])
+            start += len(term.h)
+            image = product(term.R, u) - term.h
+            here = term.value(image.astype(np.float64))
+            value += here
+            base += here
+            size += abs(here)
+            pay(nu, image)
+            parts.append(product(sp.csr_array(term.R).T, nu))
+        of_rows = product(p.A.T[:d], dual)
+        if kappa.size:
+            of_rows = of_rows + product(p.G[p.parts["C"]].T[:d], kappa)
+        parts.append(np.append(product(p.A.T[:d], dual), product(p.B.T, dual)))
+        r = np.sum(parts, axis=0)
+        on_x = r[:d].astype(np.float64)
+        bound = np.where(on_x > 0, form.lower[:d], form.upper[:d])
+        held = np.isfinite(bound) | (on_x == 0)
+        room = np.abs(on_x) * np.abs(x - np.where(np.isfinite(bound), bound, x))
+        far = np.where(held, 0.0, on_x)
+        begun = self.work.space.x_of(self.x0, k)
+        base += float(room.sum() + far @ (x - begun))
+        size += float(room.sum() + np.abs(far) @ np.abs(x - begun))
+        misfit = product(p.A[:, :d], x) + product(p.B, z) - p.b
+        return LocalGap(
+            np.concatenate([misfit, r[d:]]),
+            base,
+            value,
+            square(far),
+            square(x - begun),
+            size,
+            sum(norm(part) for part in parts),
+            violation,
+            local,
+            shared,
+            r[d:].astype(np.float64),
+            (far - of_rows).astype(np.float64),
+            x,
+            kappa,
+            delta,
+        )
 
     def _charge(self, **units: int) -> None:
         there = {u: k for u, k in units.items() if len(u) > 1 or u in self.problem.present}
         self.work.ledger.charge(**there)
 
-    def _alike(self, z: Array, multipliers: DualPoint) -> tuple[Array, DualPoint]:
-        """Replicated vectors, the same bits everywhere: shares are of one z, one multiplier."""
-        received = self.runtime.common(np.concatenate([z, multipliers.coupled, multipliers.shared]))
-        z, coupled, shared = np.split(received, np.cumsum([len(z), len(multipliers.coupled)]))
-        return z, replace(multipliers, coupled=coupled, shared=shared)
-
-    # -- a gap -------------------------------------------------------------------------------------
-    def gap(self, x: Array, z: Array, multipliers: DualPoint) -> tuple[DualityGap, Proved]:
-        """At (x, z), which lies within the bounds."""
-        z, multipliers = self._alike(z, multipliers)
-        m = self.problem.m
-        n = self.problem.n
-        reduced = self.reduced
-        self._charge(gradients=1, A=2, B=2, C=2)
-        shares: list[Shares] = []
-        for k, agent in enumerate(self.agents):
-            own = self.space.x_of(x, k)
-            start = np.append(self.space.x_of(self.x0, k), self.z0)
-            paid = multipliers.coupled, multipliers.local[k], multipliers.terms[k]
-            shares.append(agent.gap(own, z, start, *paid))
-        total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
-        base, value, far2, noise, room, spread, moved2, local2, near2, due, *blur, _ = map(
-            float, np.add.reduce(rows)
-        )
-        misfit, (r, rounded) = total[:m], self._on_z(total[m:], multipliers.shared)
-        bound, held = pushed(r, self.lower, self.upper)
-        off = (product(reduced.D, z) - reduced.e).astype(np.float64)
-        away = r * (z - np.where(held, bound, self.z0))
-        owed = float(multipliers.coupled @ misfit + multipliers.shared @ off)
-        base += float(away.sum()) - owed
-        sizes = np.abs(reduced.D) @ np.abs(z) + np.abs(reduced.e)
-        room += self._room * float(np.abs(away).sum() + np.abs(multipliers.shared) @ sizes)
-        far = (self.units * r)[~held]
-        noise += n * EPS * spread + norm(self.units * rounded) + EPS * norm(far)
-        slope = math.sqrt(far2 + float(far @ far)) + noise
-        lost = 2 * (len(z) + 2) * EPS_LONG * sizes + EPS * np.abs(off)
-        violation = self._violation(misfit, blur[1], np.abs(off) + lost)
-        violation = max(float(rows[:, -1].max()), violation)
-        travel = (z - self.z0) / self.units
-        moved = math.sqrt(moved2 + float(travel @ travel))
-        least = 1.0 if self._least is None else float(self._least.value.min())
-        left = math.hypot(norm(reduced.unit * misfit) + blur[0], norm(off) + norm(lost))
-        distance = self._distance(left, math.sqrt(near2))
-        below = self._below(abs(owed + due) + room, slope / least, distance)
-        lacks = math.hypot(norm(reduced.unit * misfit), norm(off), math.sqrt(near2))
-        hidden = blur[0] + self._room * norm(sizes)
-        found = DualityGap(value, base + room, slope, violation, moved, below, least, lacks, hidden)
-        residuals = {
-            "coupled": norm(misfit),
-            "local": math.sqrt(local2),
-            "shared": norm(off / reduced.unit_D),
-            "consensus": 0.0,
-        }
-        particulars = Particulars(residuals, self._multipliers(shares, multipliers, r, held), value)
-        gx = np.concatenate([s.slope_x for s in shares])
-        gz = np.zeros(0)
-        return found, Proved(
-            x, z, math.nan, slope, violation, moved, gx, gz, multipliers.coupled, particulars
-        )
-
-    def _on_z(self, total: Array, shared: Array) -> tuple[Array, Array]:
-        """(r on z from the agents' sum, what the sum over shared rows may be off by)."""
-        D = self.reduced.D
-        r = (total + product(D.T, shared)).astype(np.float64)
-        sizes = np.abs(D).T @ np.abs(shared)
-        return r, 2 * (len(shared) + 1) * EPS_LONG * (np.abs(total) + sizes)
-
-    def _multipliers(
-        self, shares: list[Shares], multipliers: DualPoint, r: Array, held: NDArray[np.bool_]
-    ) -> Multipliers:
-        """The multipliers with what is left of every agent's slope in z; bounds on z hold their
-        part.
-        """
-        rest = np.where(held, r, 0.0)
-        own = []
-        gz = np.stack([s.slope_z for s in shares])
-        gz -= np.maximum(rest, 0.0) * self.sets[0] + np.minimum(rest, 0.0) * self.sets[1]
-        for k, B in enumerate(self.reduced.B):
-            paid, image = self.reduced.own_shared(k, multipliers.shared)
-            own.append(paid)
-            gz[k] += B.T @ multipliers.coupled + image
-        left = np.where(held, 0.0, r) / self.problem.n
-        return Multipliers(multipliers.coupled, multipliers.local, own, left[None] - gz)
-
-    def _distance(self, left: float, near: float) -> float:
-        """From the equations at most: onto local ones (``near``), then along what is ``left``."""
-        reduced = self.reduced
-        if not reduced.least > 0:
-            return math.inf
-        return near + (left + math.sqrt(2 * self.problem.m) * near) / reduced.least
-
-    def _below(self, owed: float, slope: float, distance: float) -> float:
-        """F* - F(w) at most; 0, unknown, where bounds or epigraphs are in the way to the equations.
-
-        ``slope`` and ``distance`` are in the user's units.
-        """
-        table = self.work.curvature
-        if not table.quadratic:
-            return 0.0
-        return owed + distance * (slope + float(table.L.sum()) * distance / 2)
-
-    def _violation(self, misfit: Array, blur: float, off: Array) -> float:
-        """Of the coupled and shared unit rows, relative to max(1, right-hand side of the sum)."""
-        reduced = self.reduced
-        coupled = np.abs(reduced.unit * misfit) / reduced.scale
-        shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
-        return max(float(coupled.max(initial=0.0)) + blur, float(shared.max(initial=0.0)))
-
 
 class Solved(Protocol):
     """What the judge asks of an iteration that solves directly."""
 
-    def multipliers(self, state: Any) -> DualPoint:
-        """Of all equations, at the point."""
+    def multipliers(self, state: Any) -> tuple[Array, list[Array]]:
+        """lambda and the agents' multipliers of all their rows, at the point."""
 
     def steepest(self) -> list[tuple[Array, Array]]:
         """(flat x, z) of directions that promise to let F fall without end."""
@@ -237,34 +274,39 @@ class DualityJudge(Judge):
     """F - F* <= eps and violation <= tol, or a recession direction; by one averaging each.
 
     Without curvature on the kernel of all equations no distance to "the" solution can be bounded,
-    but a :class:`Duality` bounds values; a slope along a direction that neither the equations nor
-    any Hessian see is proved to let F fall without end.
+    but a :class:`Duality` bounds values.
     """
 
-    def __init__(self, duality: Duality, goal: Goal, record: dict[str, Any]) -> None:
+    def __init__(
+        self, duality: Duality, recessions: Recessions, goal: Goal, record: dict[str, Any]
+    ) -> None:
         self.duality = duality
+        self.recessions = recessions
         self.goal = goal
         self.record = record
         self.notes = []
-        self.recessions = Recessions(
-            duality.work, duality.reduced, [a.form for a in duality.agents]
-        )
         self._tried = False
 
     def check(self, iteration: Judged, state: Any) -> Check:
         """A recession direction first."""
         method: Solved = iteration  # type: ignore[assignment]
-        verdict = None if self._tried else self.fall(method)
-        self._tried = True
-        if verdict is not None:
-            return Check(math.nan, verdict=verdict)
+        if not self._tried:
+            self._tried = True
+            for direction in method.steepest():
+                verdict = self.recessions.test(*direction)
+                if verdict is not None:
+                    return Check(math.nan, verdict=verdict)
         x, z = iteration.point(state)
-        found, proved = self.duality.gap(x, z[0], method.multipliers(state))
+        found, proved = self.duality.gap(x, z[0], *method.multipliers(state))
         self.record.update(found.record(self.goal))
-        bound = found.bound(found.required(self.goal))
+        bound = found.bound(self.goal.required(found.travelled))
         return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)
 
-    def fall(self, method: Solved) -> Recession | None:
-        """A recession direction among the free ones."""
-        tried = (self.recessions.test(*direction) for direction in method.steepest())
-        return next((found for found in tried if found is not None), None)
+
+def _numbers(s: LocalGap) -> list[float]:
+    """The largest violation, then what is summed."""
+    return [s.violation, s.base, s.value, s.free, s.moved, s.size, s.noise, s.local, s.shared]
+
+
+def _row_squares(M: Any) -> Array:
+    return np.asarray(M.multiply(M).sum(axis=1)).ravel()

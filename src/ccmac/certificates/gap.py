@@ -154,67 +154,6 @@ class Gap:
         }
 
 
-@dataclass(frozen=True)
-class DualityGap:
-    """F - F* <= base + R slope; ``violation`` of unit rows relative to their right-hand sides.
-
-    ``below``: F* - F at most, by what the equations are violated (where that is known). R may be
-    measured in units of the unknowns, ``least`` of which is the least: all points within least R
-    of the start, in the user's, are within R. ``lacks``: the distance from the local equations and
-    the violation of the other unit rows, whatever their right-hand sides; ``hidden``: what rounding
-    may do to it.
-    """
-
-    value: float
-    base: float
-    slope: float
-    violation: float
-    travelled: float
-    below: float = 0.0
-    least: float = 1.0
-    lacks: float = 0.0
-    hidden: float = 0.0
-
-    def bound(self, radius: float) -> float:
-        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius, in these units."""
-        return self.base + radius * self.slope
-
-    def required(self, goal: Goal) -> float:
-        """The radius it must hold for: given, else estimated."""
-        return goal.required(self.travelled)
-
-    def ratio(self, goal: Goal) -> float:
-        """Gap and violations over what is asked: the largest.
-
-        A bound far below zero means a violation that lowers F by more than the accuracy. Relative
-        to large right-hand sides a small violation may be a contradiction that must be proved.
-        """
-        most = max(abs(self.bound(self.required(goal))), self.below)
-        lacks = over(self.lacks, max(SEEN, self.hidden))
-        lacks = 0.0 if lacks <= 1.0 else math.inf
-        return max(over(most, goal.epsilon(self.value)), over(self.violation, goal.tol), lacks)
-
-    def record(self, goal: Goal) -> dict[str, Any]:
-        """For Result.certificates."""
-        epsilon = goal.epsilon(self.value)
-        required = self.required(goal)
-        source = goal.radius_source
-        if self.least != 1.0:
-            source += ", in units of the unknowns; reported is the ball of yours within"
-        proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
-        return {
-            "epsilon": epsilon,
-            "radius": self.least * required,
-            "radius_source": source,
-            "radius_proved": self.least * proved,
-            "gap": self.bound(required),
-            "feasibility": self.violation,
-            "value": self.value,
-            "below": self.below if math.isfinite(self.below) else None,
-            "proved_by": "bound" if self.ratio(goal) <= 1.0 else "nothing",
-        }
-
-
 def strong_distance(r: float, moved: float, rest: float) -> float:
     """Largest D with D^2 <= (r + moved) D + r moved + rest."""
     b = r + moved

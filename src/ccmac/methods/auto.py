@@ -13,7 +13,7 @@ coupled rows, q shared variables and k = m + q, the cost of averaging
 The number of steps is counted from experience, known within the factor that goes with it; with
 kappa the condition of the scaled objectives, s = sqrt(kappa) ln(2/tol), for a cross factor near 1:
 
-    cross-direct 1, cross-ipm 9, cross-newton 7 summed, 12 on a sketch
+    cross-direct 1, cross-ipm 6, cross-newton 7 summed, 12 on a sketch
     cross-cg 12 on a sketch; else s, at most twice the unknowns of the dual; cross-apapc 2 s
     cross-continuation, cross-sliding 600
 """
@@ -32,8 +32,7 @@ from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation import CrossContinuation
 from ccmac.methods.direct import STEPS, CrossDirect
 from ccmac.methods.interior.compressed import compressible
-from ccmac.methods.interior.made import solvable
-from ccmac.methods.interior.method import CrossIpm
+from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local import without_factorizations
 from ccmac.methods.newton.method import REVEAL, USUAL, CrossNewton, steps_after, summable
@@ -109,8 +108,8 @@ class Case:
         return expensive and without_factorizations(self.work)
 
     def has_short_rows(self) -> bool:
-        """Whether rounds have a cost, and long rows of few columns can be made short."""
-        return self.free and self.costs.round > 0 and bool(compressible(self.work))
+        """Whether long rows of few columns can be made short."""
+        return self.free and bool(compressible(self.work))
 
     def has_small_blocks(self) -> bool:
         """Whether the agents' blocks and the common system are small."""
@@ -373,7 +372,8 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
     columns = int(work.curvature.d.sum())
     interior = isinstance(method, CrossIpm)
     short = compressible(work) if interior else 0
-    if not (short or work.gatherable or (isinstance(method, CrossDirect) and work.hides)):
+    there = solvable(work) if interior else work.gatherable
+    if not (short or there or (isinstance(method, CrossDirect) and work.hides)):
         return None
     k = 2 * columns if short else k
     matrix = k * (k + 1) // 2 + k
@@ -388,8 +388,8 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
         within = (1 + STEPS) / 2
     elif interior:
         once = average(work.problem.m * columns) if short else Cost()
-        step = Cost(argmins=1) + average(matrix) + 2 * average(k)
-        steps = 9
+        step = Cost(argmins=1) + average(matrix + 5 * k) + average(2 * k) + average(1)
+        steps = 6
         within = 3.0
         proofs = step
     else:

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.bound import Proved
-from ccmac.certificates.duality import Duality, DualityJudge, DualPoint
+from ccmac.certificates.duality import Duality, DualityJudge
 from ccmac.certificates.gap import Goal
 from ccmac.certificates.proof import Contribution, Pieces, Proof, ProofJudge
+from ccmac.certificates.recession import Recessions
 from ccmac.certificates.stopping import Stop, Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
@@ -33,6 +34,7 @@ from ccmac.methods.options import option
 from ccmac.methods.system import affordable, definite, flat
 from ccmac.runtime.notes import gathered_rows, gathered_rows_cost
 from ccmac.workspace import Workspace
+from ccmac.workspace.conic import conic_forms, conic_models
 from ccmac.workspace.constraints import Constraints
 
 STEPS = 5  # the solve and four refinements
@@ -197,16 +199,17 @@ class Direct(Iteration[DirectState]):
         return _Point(x, z, coupled, shared)
 
     # -- where the equations leave something undetermined ------------------------------------------
-    def multipliers(self, state: DirectState) -> DualPoint:
-        """Of all equations: those of the state, and the best of shared and own rows."""
-        coupled = summed(state.multipliers)[: self.problem.m].astype(np.float64)
+    def multipliers(self, state: DirectState) -> tuple[Array, list[Array]]:
+        """Coupled ones of the state, and the best of each agent's own rows (C_i, then D_i)."""
+        whole = summed(state.multipliers).astype(np.float64)
+        coupled, shared = np.split(whole, [self.problem.m])
         x, z = self.point(state)
-        local = []
+        found = []
         for k, share in enumerate(self.proof.agents):
             slope, _ = share.gradient(self.space.x_of(x, k), z[k])
-            local.append(share.stationarity(slope[: share.d], coupled)[1])
-        shared = summed(state.multipliers)[self.problem.m :].astype(np.float64)
-        return DualPoint(coupled, shared, local, [np.zeros(0)] * len(local))
+            own = share.stationarity(slope[: share.d], coupled)[1]
+            found.append(np.append(own, self.reduced.own_shared(k, shared)[0]))
+        return coupled, found
 
     def steepest(self) -> list[tuple[Array, Array]]:
         """From the slopes along the directions that are free."""
@@ -333,8 +336,10 @@ class CrossDirect(Method):
             stopping = Stop(ProofJudge(iteration.proof, request.tol), every=True)
         elif not request.reference and not curved:
             goal = Goal(request.tol, self.accuracy, self.radius)
-            duality = Duality.unbounded_below(work, reduced, (request.x0, request.z0))
-            stopping = Stop(DualityJudge(duality, goal, found), every=True)
+            forms = conic_forms(work)
+            duality = Duality(work, forms, conic_models(work, forms), (request.x0, request.z0))
+            recessions = Recessions(work, reduced, forms)
+            stopping = Stop(DualityJudge(duality, recessions, goal, found), every=True)
         return Prepared(
             iteration,
             stopping,

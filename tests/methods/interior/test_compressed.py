@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import ccmac
 from ccmac import Agent, Network, Problem, vfl
-from ccmac.methods import Auto, CrossIpm
+from ccmac.methods import CrossIpm
 from ccmac.methods.interior.compressed import compressed, compressible, drawn
 from ccmac.objectives import L1, Box, Separable, SquaredDistance, Sum
 from ccmac.runtime import InProcess
@@ -141,11 +141,9 @@ def test_only_who_has_a_block_can_draw_its_matrix() -> None:
 
 
 def test_where_it_does_not_fit_others_go_on() -> None:
-    """Masked rows, prices without rounds, and losses that are not squared."""
+    """Masked rows, and losses that are not squared."""
     problem = _problem(l1=0.02, regularization=0.01)
     assert not compressible(Workspace(problem, InProcess(RING, averaging="masked")))
-    free = ccmac.plan(problem, RING, Auto(), costs=ccmac.Costs(round=0.0), tol=1e-2)
-    assert free.method == "cross-sliding"
     X, y = _table()
     huber = vfl.problem(X, y, 4, loss="huber", regularization=0.1, l1=0.1)
     assert not compressible(Workspace(huber, InProcess(RING)))

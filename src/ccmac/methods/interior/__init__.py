@@ -1,1 +1,1 @@
-"""Interior points: the Newton system of a quadratic problem with bounds, summed over agents."""
+"""Interior points for convex programs over cones, the Schur complement summed over agents."""

@@ -108,8 +108,8 @@ def _hinge(loss: Function | None) -> Hinge | None:
     return inner if isinstance(inner, Hinge) else None
 
 
-def slope(loss: Function | None, z: Array, prices: Array, share: float) -> Array:
-    """A subgradient of the loss at z: of a hinge the one that the prices of its rows give."""
+def slope(loss: Function | None, z: Array, multipliers: Array, share: float) -> Array:
+    """A subgradient of the loss at z: of a hinge the one that the multipliers of its rows give."""
     if loss is None or not share:
         return np.zeros_like(z)
     hinge = _hinge(loss)
@@ -117,7 +117,7 @@ def slope(loss: Function | None, z: Array, prices: Array, share: float) -> Array
         one = sp.eye_array(len(z), format="csr")
         labels = -hinge.minus_y
         term = hinges(share * hinge.weight, one, labels, intercept=hinge is not loss)
-        return np.asarray(share * hinge.ridge * z + labels * term.steady(prices))
+        return np.asarray(share * hinge.ridge * z + labels * term.steady(multipliers))
     return loss.gradient_at(z)
 
 
@@ -135,8 +135,8 @@ class Compressed:
             np.array([_digest(a) for a in problem.agents.values()]), whole=True
         )
         self.Q = self._range(problem, int(table.d.sum()) + SPARE)
-        told = digests.value
-        self.pooled = bool((told[:, 0] == HINGE).all() and (told == told[0]).all())
+        kinds = digests.value
+        self.pooled = bool((kinds[:, 0] == HINGE).all() and (kinds == kinds[0]).all())
         self.shares = {i: problem.n * (i == 0) if self.pooled else 1 for i in problem.agents}
         agents = {}
         scalars = []
@@ -148,7 +148,7 @@ class Compressed:
         self.problem = Problem(
             agents, n=problem.n, q=self.rank, m=self.rank, present=problem.present
         )
-        self._told = runtime.piggyback(np.array(scalars), whole=True)
+        self._numbers = runtime.piggyback(np.array(scalars), whole=True)
 
     @property
     def rank(self) -> int:
@@ -230,21 +230,21 @@ class Compressed:
     @property
     def offset(self) -> float:
         """F less the objective of the small problem."""
-        return math.fsum(self._told.value[:, 3])
+        return math.fsum(self._numbers.value[:, 3])
 
     def slack(self, radius: float) -> float:
         """|F(x) - F_t(x)| at most, for points of that norm."""
-        told = self._told.value
+        numbers = self._numbers.value
         room = 4 * EPS * (self.m + self.rank)  # of sums, and of ||Q'Q - I||
-        a = math.fsum(told[:, 1])
-        s = math.fsum(told[:, 2])
-        sides = 2 * room * math.fsum(told[:, 4])  # their sum is one of the columns of Q
-        off = (_length(told[:, 0]) * radius + sides) / abs(self.beta)
+        a = math.fsum(numbers[:, 1])
+        s = math.fsum(numbers[:, 2])
+        sides = 2 * room * math.fsum(numbers[:, 4])  # their sum is one of the columns of Q
+        off = (_length(numbers[:, 0]) * radius + sides) / abs(self.beta)
         bent = a * (room * radius**2 + 2 * off * radius * (1 + room) + off**2) / 2
         return bent + s * (off + room * radius) + EPS * abs(self.offset)
 
     def lifted(self, t: Array) -> Array:
-        """z, or a price, from the small problem's."""
+        """z, or multipliers, from the small problem's."""
         return np.asarray(self.Q @ t)
 
 
@@ -264,7 +264,7 @@ def _length(v: Array) -> float:
 
 def drawn(A: Any, d: int, size: int) -> Array:
     """A random matrix that only who has A can draw again."""
-    told = hashlib.sha256(b"range")
+    found = hashlib.sha256(b"range")
     for part in (A.data, A.indices, A.indptr) if is_sparse(A) else (A,) if A is not None else ():
-        told.update(np.ascontiguousarray(part).tobytes())
-    return np.random.default_rng(list(told.digest())).standard_normal((d, size))
+        found.update(np.ascontiguousarray(part).tobytes())
+    return np.random.default_rng(list(found.digest())).standard_normal((d, size))

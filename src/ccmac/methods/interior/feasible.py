@@ -10,17 +10,18 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.certificates.duality import DualPoint
-from ccmac.certificates.farkas import Farkas, Infeasibility, Lambda, crossing
+from ccmac.certificates.farkas import Infeasibility
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import PROMISED
-from ccmac.methods.interior.made import forms_of, interior
+from ccmac.methods.interior.equilibration import equilibrating, scaled
+from ccmac.methods.interior.iteration import Interior
+from ccmac.methods.interior.verdict import Verdicts
 from ccmac.objectives import Limited, Objective, Separable, Sum
 from ccmac.objectives.function import Function
 from ccmac.objectives.polyhedral import Epigraph, Polyhedral
 from ccmac.objectives.sets import OneRow
 from ccmac.workspace import Workspace
-from ccmac.workspace.constraints import Constraints
+from ccmac.workspace.conic import conic_models
 
 RAY = 1.0  # kappa over tau beyond which there may be none
 AGAIN = 10.0  # how much it must grow before that is looked at again
@@ -60,32 +61,26 @@ def _row(a: Array, b: float, *, equal: bool) -> Epigraph:
     return Epigraph(a[None], T, np.array([b]), np.zeros(T.shape[1]), low, np.inf)
 
 
-def decided(work: Workspace, reduced: Constraints) -> Infeasibility | bool:
+def decided(work: Workspace) -> Infeasibility | bool:
     """Proof that rows and sets exclude each other; True where a point is found; False: neither."""
-    run, bounds = interior(work, reduced, shape=domain)
-    found = crossing(bounds, work.problem.m)
-    farkas = Farkas(work, forms_of(work, domain), ends_of(bounds))
-    state = run.inside()
+    problem = work.problem
+    forms = [domain(a.objective, problem.d[i], problem.q) for i, a in problem.agents.items()]
+    models = conic_models(work, forms)
+    units = equilibrating(models, work.runtime)
+    inner = [scaled(p, own) for p, own in zip(models, units, strict=True)]
+    run = Interior(work, forms, inner, units, "sets")
+    verdict = Verdicts(work, forms, models)
+    state = run.start(np.zeros(0), np.zeros(0))
     due = RAY
-    while found is None and not run.finished(state):
+    while not run.finished(state):
         state = run.step(state)
         ratio = state.kappa / max(state.tau, 1e-300)
-        if ratio <= 1.0 and state.primal <= PROMISED * state.tau:
+        if ratio <= 1.0 and state.primal <= PROMISED:
             return True
         if ratio >= due:
             due = AGAIN * ratio
-            found = farkas.test(multipliers(reduced, run.multipliers(state, state.kappa)))
-    # A misfit that is small beside large sides: kappa stays small, and y points at it.
-    return found or farkas.test(multipliers(reduced, run.multipliers(state, 1.0))) or False
-
-
-def multipliers(reduced: Constraints, prices: DualPoint) -> Lambda:
-    """Those of interior points as ones whose lambda'v is to exceed what bounds allow."""
-    shared = [-reduced.own_shared(k, prices.shared)[0] for k in range(len(prices.local))]
-    return Lambda(-prices.coupled, [-v for v in prices.local], shared, [-v for v in prices.terms])
-
-
-def ends_of(bounds: Array) -> tuple[Array, Array]:
-    """Everybody's lower and upper ends of z, from rows of both."""
-    low, high = np.split(bounds, 2, axis=1)
-    return low.max(axis=0), high.min(axis=0)
+            found = verdict(run, state)
+            if isinstance(found, Infeasibility):
+                return found
+    found = verdict(run, state)
+    return found if isinstance(found, Infeasibility) else False

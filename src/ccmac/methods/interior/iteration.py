@@ -1,171 +1,350 @@
-"""Predictor and corrector on the homogeneous form of a quadratic problem with bounds.
+"""Predictor and corrector on the homogeneous form of a conic program, summed over agents.
 
 With tau, kappa >= 0 and all right-hand sides times tau, the optimality conditions and
 
-    w'Hw/tau - g'w + (prices times right-hand sides) + kappa = 0
+    u'P u / tau + c'u + h'v + b'lambda + kappa = 0
 
-always have a solution that tells what the problem is: tau > 0 gives w/tau with its prices,
-kappa > 0 a proof that there is none. A step solves one Newton system twice (Mehrotra's predictor
-and corrector, its second order weighed by the predictor's length) and goes 0.99 of the way to the
-boundary.
-Cost of a step: 1 local factorization and 3 averagings: the summed matrix with its right-hand sides;
-the corrector's right-hand side with the predictor's length; the length of the step.
+always have a solution that says what the problem is: tau > 0 gives u/tau with its multipliers,
+kappa > 0 a certificate that there is none. A step solves one Newton system twice (Mehrotra's
+predictor and corrector with Nesterov-Todd scaling) and goes 0.99 of the way to the boundary.
+Cost of a step: 1 local factorization and 3 averagings: the summed matrix with the right-hand sides;
+the corrector's second order, with the predictor's length and what it leaves of the common equations
+(a refinement that costs no message of its own); the length of the step.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccmac.certificates.gap import Goal
+from ccmac.certificates.stopping import over
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Iteration
-from ccmac.methods.interior.common import Common, Solver
-from ccmac.methods.interior.elimination import PARTS, Elimination
-from ccmac.methods.interior.guided import begun, guided
-from ccmac.methods.interior.own import OwnPoint
-from ccmac.methods.interior.sides import Newton, longest
-from ccmac.methods.interior.state import Agents, InteriorState
-from ccmac.methods.interior.steps import Iterate, Second, Step
+from ccmac.methods.base import Iteration, State, known, rows
+from ccmac.methods.interior.active import guess, mended
+from ccmac.methods.interior.equilibration import Units
+from ccmac.methods.interior.local import Elimination, LocalSystem, Point, Shared
+from ccmac.methods.interior.system import CommonSystem, announced
+from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.runtime.base import Piggyback
+from ccmac.workspace import Workspace
+from ccmac.workspace.conic import StandardForm
 
 FRACTION = 0.99
-FACTS = 6  # sums of squares and products beside the residuals' shares
-STEPS = 100
+FACTS = 4  # ||r_y||^2, ||r_v||^2, s'v, objective
+STEPS = 200
+TINY = 1e-200  # tau that is none
 STUCK = 1e-9  # a step this short gains nothing
-GONE = 1e-20  # tau over kappa: a ray to the last digit, which is proved by now or never
+ROOM = 1e-4  # of slacks and multipliers after a warm start in vain, in equilibrated units
 
 
-class Interior(Agents, Iteration[InteriorState]):
-    """Interior-point steps on the agents' blocks."""
+@dataclass(frozen=True)
+class InteriorState(State):
+    """The agents' (y, s, v), padded to one width, everybody's (z, lambda), and how far they are.
+
+    In equilibrated units and divided by tau: ``primal`` and ``dual`` are norms of residuals,
+    ``gap`` is that between the objectives; ``value`` is the objective where the step began.
+    """
+
+    own: Array = rows()
+    common: Array = known()
+    guessed: Array = rows()  # where a warm start began, in the form of ``own`` and ``common``
+    guessed_common: Array = known()
+    tau: float = 1.0
+    kappa: float = 1.0
+    primal: float = np.inf
+    dual: float = np.inf
+    gap: float = np.inf
+    value: float = 0.0
+    length: float = 1.0
+    count: int = 0
+    warm: int = 0  # passes of a warm start, and one; 0 in interior-point steps
+    changed: int = 0  # active rows that changed in the pass before
+    lost: int = 0  # whether they got more, or none and that was not enough
+
+
+class Interior(Iteration[InteriorState]):
+    """Interior-point steps on equilibrated models."""
 
     far = True
-    over = False  # proofs no longer gain anything
+
+    def __init__(
+        self,
+        work: Workspace,
+        forms: list[Polyhedral],
+        models: list[StandardForm],
+        units: list[Units],
+        name: str = "interior",
+    ) -> None:
+        self.work = work
+        self.space = work.space
+        self.runtime = work.runtime
+        self.forms = forms
+        self.units = units
+        self.q = work.problem.q
+        self.m = work.problem.m
+        self.models = models
+        self.name = name
+        self.agents = [LocalSystem(p) for p in models]
+        self.system = CommonSystem(self.agents, self._announcements(), self.q, self.m)
+        self.over = False  # proofs no longer gain anything
+
+    def _announcements(self) -> Array:
+        """Every agent's, gathered once for all runs on a workspace."""
+        known = self.work.agreed
+        if self.name not in known:
+            mine = announced(self.agents, self.q + self.m)
+            known[self.name] = self.runtime.gather(mine)
+        table: Array = known[self.name]
+        return table
+
+    # -- the state ---------------------------------------------------------------------------------
+    def packed(self, points: list[Point], shared: Shared, **numbers: float | int) -> InteriorState:
+        """The state at a point."""
+        own = np.zeros((len(points), self.system.width_own))
+        for row, point in zip(own, points, strict=True):
+            flat = np.concatenate(point.flat)
+            row[: len(flat)] = flat
+        common = np.concatenate([shared.z, shared.dual])[None]
+        none = own[:, :0], common[:, :0]
+        return InteriorState(own, common, *none, shared.tau, shared.kappa, **numbers)  # type: ignore[arg-type]
+
+    def points(self, state: InteriorState) -> list[Point]:
+        """The agents' unknowns."""
+        found = []
+        for row, agent in zip(state.own, self.agents, strict=True):
+            p = agent.model
+            y, s, v, _ = np.split(row, np.cumsum([p.size, p.rows, p.rows]))
+            found.append(Point(y, s, v))
+        return found
+
+    def shared(self, state: InteriorState) -> Shared:
+        """Everybody's unknowns."""
+        z, dual = np.split(state.common[0], [self.q])
+        return Shared(z, dual, state.tau, state.kappa)
+
+    def _beginning(self) -> InteriorState:
+        """Charged to setup, whenever it is."""
+        with self.work.ledger.phase("setup"):
+            return self._least_squares()
+
+    def _least_squares(self) -> InteriorState:
+        """The least-squares point and multipliers, shifted into the cones: two averagings.
+
+        Solves P u + c + G'v + A'lambda = 0, G u - v = h (equations as they are); s = -v.
+        """
+        origin = Shared(np.zeros(self.q), np.zeros(self.m))
+        parts = []
+        for agent in self.agents:
+            e = agent.model.cone.identity
+            point = Point(np.zeros(agent.model.size), e, e)
+            parts.append(Elimination(agent, point, origin))
+        shares = np.stack([self.system.share(k, e) for k, e in enumerate(parts)])
+        self.work.ledger.charge(argmins=1)
+        entries, (column, *_) = self.system.split(self.sum(shares))
+        none = np.zeros(self.system.size)
+        dc = self.system.solver(entries, none, np.append(none, 1.0))(np.append(-column[:-1], 1.0))
+        points = []
+        margins = []
+        for k, part in enumerate(parts):
+            p = part.agent.model
+            y, v = np.split(part.solve(-part.columns @ self.system.own(k, dc)), [p.size])
+            points.append(Point(y, np.where(part.agent.equations, 0.0, -v), v))
+            margins.append([p.cone.margin(-v), p.cone.margin(v)])
+        least = self.runtime.gather(np.array(margins)).min(axis=0)
+        on_s, on_v = np.where(least > 0, 0.0, 1.0 - least)
+        inside = []
+        for point, agent in zip(points, self.agents, strict=True):
+            e = agent.model.cone.identity
+            inside.append(Point(point.y, point.s + on_s * e, point.v + on_v * e))
+        z, dual, _ = np.split(dc, [self.q, self.q + self.m])
+        return self.packed(inside, Shared(z, dual))
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> InteriorState:
-        """Inside the bounds; at a point that comes with prices it is tried to settle first."""
-        if dual is None or multiplier is None:
-            return self.inside()
-        units = self.setup.units
-        if units is not None:
-            S = np.concatenate(units.x)
-            x = x / S
-            z = z / units.z
-            dual = S * self.space.x(dual)
-        return begun(self, x, z[0], dual, multiplier)
+        """Inside the cones, whatever the user's point; with its multipliers, at its active rows."""
+        if dual is None or multiplier is None or self.system.turned:
+            return self._beginning()
+        own = self.units[0]
+        points = []
+        for k, (p, mine) in enumerate(zip(self.models, self.units, strict=True)):
+            along = self.space.x_of(self.space.x(dual), k)
+            at = self.space.x_of(x, k), z[0]
+            points.append(guess(self.forms[k], p, mine, at, along))
+        z_own = z[0] / (own.far * own.z)
+        common = multiplier * own.cost / own.coupled
+        state = self.packed(points, Shared(z_own, common, 1.0, 0.0), warm=1)
+        return replace(state, guessed=state.own, guessed_common=state.common)
+
+    def _inside(self, state: InteriorState) -> InteriorState:
+        """From active rows that could not be mended to where they were guessed, a little inside."""
+        points = []
+        begun = replace(state, own=state.guessed, common=state.guessed_common)
+        for agent, point in zip(self.agents, self.points(begun), strict=True):
+            room = np.where(agent.equations, 0.0, ROOM)
+            points.append(Point(point.y, point.s + room, point.v + room))
+        shared = replace(self.shared(begun), kappa=ROOM)
+        return self.packed(points, shared, count=state.count)
 
     # -- a step ------------------------------------------------------------------------------------
     def step(self, state: InteriorState) -> InteriorState:
-        """Predictor, corrector, one step; another kind of step where a warm start is tried."""
+        """Predictor, corrector, one step; in a warm start, a pass of its active rows."""
         if state.warm:
-            found = guided(self, state)
-            if found is not None:
-                return found
-            state = replace(self.inside(), count=state.count)
-        equations = self.equations
-        common = self.common(state)
+            if not state.lost:
+                return mended(self, state)
+            state = self._inside(state)
+        shared = self.shared(state)
         points = self.points(state)
-        self.work.ledger.charge(argmins=1)
-        lam = equations.lam(common.mu)
-        parts = [
-            Elimination(block, p, common.z, lam, common.tau, rho=common.rho)
-            for block, p in zip(self.blocks, points, strict=True)
-        ]
-        newton = Newton.at(equations.sides, common.z, common.s, common.v, common.tau)
-        solver, rights, facts = self._summed(parts, newton, common)
-        sides = float(facts[5]) + equations.sides.count + 1
-        mu = float(facts[4] + common.s @ common.v + common.tau * common.kappa) / sides
-        at = Iterate(equations, parts, newton, common, solver, rights, self.flat_of)
-        first = at.step(np.array([1.0, 1.0, 0.0]), at.none)
-        reach, second = self._second(at, points, first)
-        sigma = (1.0 - reach) ** 3
-        last = at.step(np.array([1.0 - sigma, 1.0, sigma * mu]), second)
-        alpha = min(1.0, FRACTION * self._length(common, last, self._lengths(points, last)))
-        if not alpha > 0.0:
+        tau = shared.tau
+        if not tau > TINY:
             return replace(state, length=0.0, count=state.count + 1)
-        left = 1.0 - alpha * (1.0 - sigma)
-        tau = common.tau + alpha * last.dtau
-        off = equations.top.T @ facts[FACTS + equations.q : -1]
-        off += equations.residual(common)[equations.mu]
+        kappa = shared.kappa
+        self.work.ledger.charge(argmins=1)
+        parts = [Elimination(a, p, shared) for a, p in zip(self.agents, points, strict=True)]
+        shares = [
+            np.concatenate([self.system.share(k, e), e.residual, _facts(e)])
+            for k, e in enumerate(parts)
+        ]
+        total = self.sum(np.stack(shares))
+        entries, vectors = self.system.split(total[: self.system.width])
+        residual, facts = np.split(total[self.system.width :], [self.system.size + 1])
+        column, row, fall, affine, centre = vectors
+        row[-1] -= kappa / tau
+        fall[-1] -= kappa
+        affine[-1] += kappa
+        centre[-1] -= 1.0 / tau
+        solve = self.system.solver(entries, column[:-1], row)
+        mu = float(facts[2] + tau * kappa) / self.system.degree
+
+        dc = solve(fall + affine)
+        first = [
+            e.step(e.rights[0] + e.rights[1], self.system.own(k, dc), -e.point.s)
+            for k, e in enumerate(parts)
+        ]
+        dtau = float(dc[-1])
+        dkappa = -kappa - kappa * dtau / tau
+        seconds = [e.second(step) for e, step in zip(parts, first, strict=True)]
+        asked = [e.asked(target) for e, target in zip(parts, seconds, strict=True)]
+        owing = [e.owing(step) for e, step in zip(parts, first, strict=True)]
+        shares = []
+        for k, (e, right, owed, step) in enumerate(zip(parts, asked, owing, first, strict=True)):
+            bent, back = (self.system.spread(k, e.eliminated_of(v)) for v in (right, owed))
+            shares.append(np.append(bent, e.lacking(step, dc) - back))
+        lengths = self._lengths(parts, first)
+        bent, lacking = np.split(self.sum(np.stack(shares)), 2)
+        reach = min(1.0, _inside(shared, dtau, dkappa), float(lengths.value.min()))
+        lacking[-1] -= kappa / tau * dtau
+        cross = -dtau * dkappa
+        bent[-1] -= cross / tau
+
+        sigma = (1.0 - reach) ** 3
+        kept = 1.0 - sigma
+        dc = solve(kept * fall + affine + sigma * mu * centre + reach * bent - lacking)
+        last = []
+        for k, (e, right, owed) in enumerate(zip(parts, asked, owing, strict=True)):
+            whole = kept * e.rights[0] + e.rights[1] + sigma * mu * e.rights[2] + reach * right
+            whole += owed
+            target = -(e.rights[1] + sigma * mu * e.rights[2] + reach * right)[e.agent.model.size :]
+            last.append(e.step(whole, self.system.own(k, dc), target))
+        dtau = float(dc[-1])
+        dkappa = (-tau * kappa + sigma * mu + reach * cross - kappa * dtau) / tau
+        ends = self._lengths(parts, last)
+        longest = float(ends.value.min())
+        alpha = min(1.0, FRACTION * min(longest, _inside(shared, dtau, dkappa)))
+        if not (alpha > 0.0 and np.isfinite(dc).all()):
+            return replace(state, length=0.0, count=state.count + 1)
+        z, dual, _ = np.split(dc, [self.q, self.q + self.m])
+        new = Shared(
+            shared.z + alpha * z,
+            shared.dual + alpha * dual,
+            tau + alpha * dtau,
+            kappa + alpha * dkappa,
+        )
+        left = 1.0 - alpha * kept
+        on_z, on_rows, _ = np.split(residual, [self.q, self.q + self.m])
         return self.packed(
-            [p.moved(s, alpha) for p, s in zip(points, last.own, strict=True)],
-            last.moved(common, equations, alpha),
-            primal=left * float(np.sqrt(facts[1] + off @ off)),
-            gap=mu * left * sides / tau**2,
-            value=0.5 * float(facts[2]) / common.tau**2 - float(facts[3]) / common.tau,
-            length=float(alpha),
+            [p.moved(s, alpha) for p, s in zip(points, last, strict=True)],
+            new,
+            primal=left * float(np.sqrt(facts[1] + on_rows @ on_rows)) / new.tau,
+            dual=left * float(np.sqrt(facts[0] + on_z @ on_z)) / new.tau,
+            gap=abs(left * float(residual[-1] + kappa) - new.kappa) / new.tau,
+            value=float(facts[3]),
+            length=alpha,
             count=state.count + 1,
         )
 
-    def _summed(
-        self, parts: list[Elimination], newton: Newton, common: Common
-    ) -> tuple[Solver, list[Array], Array]:
-        """The common system, its right-hand sides and the facts: one averaging."""
-        equations = self.equations
-        k = self.k
-        matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
-        vectors = [np.concatenate([*e.vectors(), e.facts()]) for e in parts]
-        S, rest = self.summed(matrices, vectors)
-        column, row, *shares, facts = np.split(rest, np.cumsum([k, *[k + 1] * (1 + PARTS)]))
-        solver = Solver(equations.matrix(S, column, row, newton, common), equations.signs)
-        rights = [
-            equations.right(share, newton, a) for share, a in zip(shares, newton.parts, strict=True)
-        ]
-        rights[0] -= equations.residual(common)
-        rights[1][-1] += common.kappa
-        rights[2][-1] -= 1.0 / common.tau
-        return solver, rights, facts
+    def sum(self, shares: Array) -> Array:
+        """Over all agents: one averaging."""
+        total: Array = self.runtime.average(shares)[0] * self.runtime.n
+        return total
 
-    def _second(self, at: Iterate, points: list[OwnPoint], first: Step) -> tuple[float, Second]:
-        """(the predictor's length, what it says of the second order): one averaging."""
-        newton = at.newton
-        own = []
-        shares = []
-        dz = first.dc[self.equations.z]
-        for e, d in zip(at.parts, first.own, strict=True):
-            a = e.newton.second(d.s, d.v)
-            on_y, on_tau = e.newton.right(a)
-            on_tau -= e.curved(d.y, dz, first.dtau)
-            own.append(a)
-            shares.append(e.eliminated(np.append(on_y, np.zeros(len(e.r_E))), on_tau))
-        lengths = self._lengths(points, first)
-        total = self.runtime.average(np.stack(shares))[0]
-        total *= self.problem.n
-        reach = min(1.0, self._length(at.common, first, lengths))
-        on_z = newton.second(first.ds, first.dv)
-        cross = -first.dtau * first.dkappa
-        right = self.equations.right(total, newton, on_z)
-        right[-1] -= cross / at.common.tau
-        return reach, Second(reach * right, [reach * a for a in own], reach * on_z, reach * cross)
-
-    def _lengths(self, points: list[OwnPoint], step: Step) -> Piggyback:
+    def _lengths(self, parts: list[Elimination], steps: list[Point]) -> Piggyback:
         """Everybody's longest step, with the next message."""
-        own = [
-            [min(longest(p.s, d.s), longest(p.v, d.v)) if d.finite else 0.0]
-            for p, d in zip(points, step.own, strict=True)
-        ]
+        own = [[e.length(step)] for e, step in zip(parts, steps, strict=True)]
         return self.runtime.piggyback(np.array(own), whole=True)
-
-    def _length(self, common: Common, step: Step, everybody: Piggyback) -> float:
-        """The longest step that stays inside (0: there is none)."""
-        pair = np.array([common.tau, common.kappa]), np.array([step.dtau, step.dkappa])
-        shared = min(longest(common.s, step.ds), longest(common.v, step.dv), longest(*pair))
-        return min(float(everybody.value.min()), shared) if np.isfinite(step.dc).all() else 0.0
 
     def finished(self, state: InteriorState) -> bool:
         """No step gains anything any more."""
-        gone = state.tau < GONE * state.kappa
-        return self.over or state.count >= STEPS or state.length < STUCK or gone
+        return self.over or state.count >= STEPS or state.length < STUCK
 
     @property
     def cost(self) -> Cost:
         """1 local factorization and three averagings."""
         runtime = self.runtime
-        k = self.k
-        width = len(self.entries[0]) + k + (2 + PARTS) * (k + 1) + FACTS
-        messages = runtime.average_cost(width)
-        messages += runtime.average_cost(k + 1, shown=[1])
+        k = self.system.size + 1
+        messages = runtime.average_cost(self.system.width + k + FACTS)
+        messages += runtime.average_cost(2 * k, shown=[1])
         return Cost(argmins=1) + messages + runtime.gather_cost(1)
+
+    # -- in the user's units -----------------------------------------------------------------------
+    def point(self, state: InteriorState) -> tuple[Array, Array]:
+        """(flat x, z copies)."""
+        x = []
+        for point, agent, own in zip(self.points(state), self.agents, self.units, strict=True):
+            y = own.far * own.y * point.y / state.tau
+            x.append(y[: agent.model.d])
+        own = self.units[0]
+        z = own.far * own.z * self.shared(state).z / state.tau
+        copies = np.broadcast_to(z, (len(self.agents), self.q))
+        return np.concatenate([np.zeros(0), *x]), np.array(copies)
+
+    def direction(self, state: InteriorState) -> tuple[Array, Array]:
+        """(flat x, z) without the division by tau."""
+        x, z = self.point(state)
+        return state.tau * x, state.tau * z[0] if len(z) else np.zeros(0)
+
+    def multipliers(self, state: InteriorState) -> tuple[Array, list[Array]]:
+        """(lambda, the agents' v) that belong to :meth:`point`."""
+        own = self.units[0]
+        dual = own.coupled * self.shared(state).dual / (own.cost * state.tau)
+        rows = [
+            own.rows * point.v / (own.cost * state.tau)
+            for point, own in zip(self.points(state), self.units, strict=True)
+        ]
+        return dual, rows
+
+    def estimate(self, state: InteriorState, goal: Goal) -> tuple[float, float, float]:
+        """(gap; relative gap and residuals; the same over what is asked), from the step."""
+        own = self.units[0]
+        unit = own.far / own.cost
+        gap = unit * state.gap
+        value = unit * state.value
+        far = max(state.primal * own.far, state.dual)
+        asked = max(over(gap, goal.epsilon(value)), over(far, goal.tol))
+        return gap, max(gap / max(1.0, abs(value)), far), asked
+
+
+def _facts(e: Elimination) -> list[float]:
+    """As FACTS."""
+    return [float(e.r_y @ e.r_y), float(e.r_v @ e.r_v), float(e.point.s @ e.point.v), e.value]
+
+
+def _inside(shared: Shared, dtau: float, dkappa: float) -> float:
+    """The longest step that keeps tau and kappa positive."""
+    ends = [
+        -value / step for value, step in ((shared.tau, dtau), (shared.kappa, dkappa)) if step < 0
+    ]
+    return min(ends, default=np.inf)

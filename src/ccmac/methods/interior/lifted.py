@@ -9,8 +9,7 @@ import numpy as np
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
 from ccmac.methods.interior.compressed import Compressed, slope
-from ccmac.methods.interior.iteration import Interior
-from ccmac.methods.interior.state import InteriorState
+from ccmac.methods.interior.iteration import Interior, InteriorState
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.problem import Problem
 
@@ -23,11 +22,12 @@ class Lifted(Interior):
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> InteriorState:
-        """With t = Q'z, and prices Q'y of the small problem's rows."""
+        """With t = Q'z, and multipliers Q'lambda of the small problem's rows."""
         if dual is None or multiplier is None:
-            return self.inside()
+            return super().start(x, z)
         Q = self.lift.Q
-        return super().start(x, (Q.T @ z[0])[None], dual, Q.T @ multiplier)
+        own = np.concatenate([self.space.x(dual), np.zeros(len(z) * self.q)])
+        return super().start(x, (Q.T @ z[0])[None], own, Q.T @ multiplier)
 
     def point(self, state: InteriorState) -> tuple[Array, Array]:
         """x as it is, z = Q t."""
@@ -41,33 +41,35 @@ class LiftedStop(DualityStop):
 
     whole: Problem
 
-    def _proof(self, iteration: Interior, state: InteriorState) -> Check:
+    def judged(self, iteration: Interior, state: InteriorState) -> Check:
+        """The certificate at a state."""
         assert isinstance(iteration, Lifted)
         lift = iteration.lift
-        goal = self.goal
         runtime = iteration.runtime
         x, t = Interior.point(iteration, state)
-        prices = iteration.multipliers(state, state.tau)
+        dual, rows = iteration.multipliers(state)
         z = runtime.common(lift.lifted(t[0]))
-        slopes = np.stack(
-            [
-                slope(getattr(agent.objective, "z_part", None), z, terms[-len(z) :], lift.shares[i])
-                for (i, agent), terms in zip(self.whole.agents.items(), prices.terms, strict=True)
-            ]
-        )
-        told = runtime.piggyback(
-            slopes
-        )  # z stays where the price of its rows is this sum over -beta
-        found, proved = self.duality.gap(x, t[0], prices)
-        radius = found.required(goal) + found.travelled + self.far
+        slopes = []
+        for (i, agent), p, v in zip(
+            self.whole.agents.items(), self.duality.models, rows, strict=True
+        ):
+            own = v[p.parts.get("epigraphs", slice(0, 0))][-len(z) :]
+            slopes.append(slope(getattr(agent.objective, "z_part", None), z, own, lift.shares[i]))
+        total = runtime.piggyback(
+            np.stack(slopes)
+        )  # z stays where its rows' multiplier is this / -beta
+        found, proved = self.duality.gap(x, t[0], dual, rows)
+        radius = self.goal.required(found.travelled) + found.travelled + self.far
         found = replace(
             found, value=found.value + lift.offset, base=found.base + 2 * lift.slack(radius)
         )
+        each = np.stack(slopes)
         if lift.pooled:
-            slopes = np.tile(told.value / lift.n, (len(slopes), 1))
-        price = -told.value / lift.beta
-        proved = replace(proved, z=z, multiplier=price, gradient_z=slopes, report=None)
-        return self._judged(found, proved)
+            each = np.tile(total.value / lift.n, (len(slopes), 1))
+        multiplier = -total.value / lift.beta
+        return self.checked(
+            found, replace(proved, z=z, multiplier=multiplier, gradient_z=each, report=None)
+        )
 
     @property
     def far(self) -> float:

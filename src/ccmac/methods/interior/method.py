@@ -1,10 +1,10 @@
-"""cross-ipm: quadratics with bounds and kinks, with or without curvature.
+"""cross-ipm: convex programs of quadratics with bounds, kinks and cones, by interior points.
 
-Needs objectives that are a convex quadratic plus bounds and piecewise linear terms, and equations
-that all may know. Cost: setup 2 gatherings beside that of the equations (bounds on z, supports;
-flat directions, where there are any); a step 3 averagings, see :mod:`.iteration`; a proof one.
-A squared loss of many rows and few columns is brought to the range of the columns first
-(:mod:`ccmac.methods.interior.compressed`): one averaging of a block.
+Needs objectives that are a convex quadratic plus bounds and piecewise linear terms. The common
+system is dense, in (z, coupled rows). Cost: setup five averagings (units, sparsity, the start); a
+step 3, see :mod:`.iteration`; a certificate one. A squared loss of many rows and few columns is
+brought to the range of the columns first (:mod:`ccmac.workspace.compressed`): one averaging of a
+block.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ccmac.certificates.duality import Duality
-from ccmac.certificates.farkas import Farkas, crossing
 from ccmac.certificates.gap import Goal
-from ccmac.certificates.recession import Recessions
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.interior.compressed import compressed, compressible
-from ccmac.methods.interior.feasible import ends_of
+from ccmac.methods.interior.equilibration import equilibrating, scaled
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.lifted import Lifted, LiftedStop
-from ccmac.methods.interior.made import forms_of, interior
 from ccmac.methods.interior.stopping import DualityStop
+from ccmac.methods.interior.verdict import Verdicts
 from ccmac.methods.options import option
 from ccmac.workspace import Workspace
-from ccmac.workspace.constraints import Constraints
+from ccmac.workspace.conic import conic_forms, conic_models
+
+COMMON = 4_500  # shared variables and coupled rows: one dense system for everybody
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,7 @@ class CrossIpm(Method):
     name = "cross-ipm"
     summary = "quadratics with bounds or kinks, curved or flat: interior points, one sum a step"
     needs = frozenset({"polyhedral"})
-    reveals = (
-        "the equations (of long rows their range), eliminated Hessians at every step, and from a "
-        "warm start entries whose bounds may become active"
-    )
+    reveals = "which rows and entries of z an agent touches, eliminated Hessians at every step"
 
     radius: float | None = option(
         None, float, "R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated)"
@@ -64,46 +61,37 @@ class CrossIpm(Method):
     accuracy: float | None = option(None, float, "absolute accuracy eps (tol max(1, |F|))")
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
-        """Gather bounds and supports; long rows are brought to their range first."""
+        """Models, units, the sparsity of the sum; long rows are brought to their range first."""
         if compressible(work):
             return self._lifted(work, request)
-        if (reduced := work.gather_constraints()) is not None:
-            return self._prepared(work, reduced, request)
-        raise MethodRefused(
-            "method cross-ipm needs equations small enough to be known to all "
-            f"(m = {work.problem.m}, q = {work.problem.q}), or a squared loss of few columns; use "
-            "cross-sliding"
-        )
+        if not solvable(work):
+            raise MethodRefused(
+                "method cross-ipm needs one dense system for all, of at most "
+                f"{COMMON} unknowns (m = {work.problem.m}, q = {work.problem.q}); use cross-sliding"
+            )
+        return self._prepared(work, request)
 
     def _prepared(
         self,
         work: Workspace,
-        reduced: Constraints,
         request: Request,
         kind: type[Interior] = Interior,
         rule: type[DualityStop] = DualityStop,
     ) -> Prepared:
-        iteration, bounds = interior(work, reduced, kind)
+        forms = conic_forms(work)
+        models = conic_models(work, forms)
+        if "units" not in work.agreed:
+            work.agreed["units"] = equilibrating(models, work.runtime)
+        units = work.agreed["units"]
+        inner = [scaled(p, own) for p, own in zip(models, units, strict=True)]
+        iteration = kind(work, forms, inner, units)
         found: dict[str, Any] = {}
         stopping = None
         if not request.reference:
             goal = Goal(request.tol, self.accuracy, self.radius)
-            forms = forms_of(work)
-            units = iteration.setup.units
-            plain = kind is Interior and not work.curvature.quadratic
-            if not plain or self.radius is not None:
-                units = None  # R is a distance of the user's
-            measure = None if units is None else (units.x, units.z)
-            start = request.x0, request.z0
-            duality = Duality(work, reduced, forms, bounds, start, measure)
-            ends = ends_of(bounds)
-            tests = Farkas(work, forms, ends), Recessions(work, reduced, forms, ends)
-            stopping = rule(duality, goal, found, tests, crossing(bounds, work.problem.m))
-        settings = {
-            "rows": reduced.rank,
-            "flat": len(iteration.equations.gamma),
-            "entries": len(iteration.entries[0]),
-        }
+            duality = Duality(work, forms, models, (request.x0, request.z0))
+            stopping = rule(duality, goal, found, Verdicts(work, forms, models))
+        settings = {"common": iteration.system.size, "entries": iteration.system.entries}
         return Prepared(
             iteration,
             stopping,
@@ -111,16 +99,14 @@ class CrossIpm(Method):
             "few coupled rows and shared variables",
             settings,
             certificates=found,
-            first_check=1,
+            proves=True,
         )
 
     def _lifted(self, work: Workspace, request: Request) -> Prepared:
         """On the range of the coupled rows."""
         lift, inner = compressed(work)
-        reduced = inner.gather_constraints()
-        assert reduced is not None  # COLUMNS is small
         asked = replace(request, z0=lift.Q.T @ request.z0)
-        prepared = self._prepared(inner, reduced, asked, Lifted, LiftedStop)
+        prepared = self._prepared(inner, asked, Lifted, LiftedStop)
         assert isinstance(prepared.iteration, Lifted)
         prepared.iteration.lift = lift
         if isinstance(prepared.stopping, LiftedStop):
@@ -130,5 +116,10 @@ class CrossIpm(Method):
             realization="compressed",
             why="long coupled rows, few columns",
             settings={"range": lift.rank, **prepared.settings},
-            proves=True,
         )
+
+
+def solvable(work: Workspace) -> bool:
+    """Whether the common system is small enough for everybody, and nobody hides its part."""
+    small = work.problem.q + work.problem.m <= COMMON
+    return small and work.stack is None and not work.runtime.averaging.hides

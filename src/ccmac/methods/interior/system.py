@@ -19,10 +19,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.inputs import Array
+from ccmac.linalg.tolerances import EPS
+from ccmac.methods.interior.local import Elimination, LocalSystem, sparse_factor
 from ccmac.workspace.coupling import BITS, bits, words
-from conic.agent import Agent, Elimination, sparse_factor
 
-PROXIMAL = 1e-9  # weight of z and of lambda: dependent coupled rows, free directions of z
+PROXIMAL = 1e-11  # weight of z and of lambda: dependent coupled rows, free directions of z,
+SEEN = 64 * EPS  # which rounding of a row's largest entry must not hide
+REFINEMENTS = 3
 LARGE = 400  # unknowns from which on the sum may be factorized as a sparse matrix,
 SPARSE = 10  # where fewer than one entry in so many is there (of the upper triangle)
 VECTORS = 5  # column and row of tau, three right-hand sides
@@ -35,7 +38,7 @@ class CommonSystem:
     ``turned`` says whether there are cones whose active rows cannot be guessed.
     """
 
-    def __init__(self, agents: list[Agent], table: Array, q: int, m: int) -> None:
+    def __init__(self, agents: list[LocalSystem], table: Array, q: int, m: int) -> None:
         self.q = q
         self.m = m
         self.size = q + m
@@ -123,38 +126,38 @@ class CommonSystem:
         """b -> c with [[S, column], [row]] c = b; ``row`` ends with its corner."""
         inner = self.factorized(entries)
         along = inner(column)
-        pivot = float(row[-1] - row[:-1] @ along)
+        pivot = float(row[-1] - row[:-1] @ along) or np.inf
 
         def solve(b: Array) -> Array:
             base = inner(b[:-1])
-            last = (
-                float(b[-1] - row[:-1] @ base) / pivot if pivot else np.nan
-            )  # a step of no length
+            last = float(b[-1] - row[:-1] @ base) / pivot
             return np.append(base - last * along, last)
 
         return solve
 
     def factorized(self, entries: Array) -> Callable[[Array], Array]:
-        """b -> S^{-1} b, refined once; S with its proximal terms."""
+        """b -> S^{-1} b, with proximal terms; heavier ones of the factors are refined away."""
         q = self.q
         if not self.size:
             return lambda b: b
         S = sp.coo_array((entries, self.at), shape=(self.size, self.size))
-        signs = np.repeat([PROXIMAL, -PROXIMAL], [q, self.m])
+        signs = np.repeat([1.0, -1.0], [q, self.m])
+        heavier = SEEN * largest(abs(S), self.size) * signs
         if not self.plain or not q:
             if self.size > LARGE and SPARSE * self.entries < self.size**2:
-                whole = sp.csc_array(S + sp.triu(S, 1).T + sp.diags_array(signs))
-                return refined(whole, sparse_factor(whole).solve)
+                whole = sp.csc_array(S + sp.triu(S, 1).T + sp.diags_array(PROXIMAL * signs))
+                factor = sparse_factor(sp.csc_array(whole + sp.diags_array(heavier)))
+                return refined(whole, factor.solve)
             dense = _symmetric(S.toarray())
-            dense[np.diag_indices(self.size)] += signs
-            return refined(dense, dense_solve(dense))
+            dense[np.diag_indices(self.size)] += PROXIMAL * signs
+            return refined(dense, dense_solve(dense + np.diag(heavier)))
         upper = sp.csr_array(S)
         curvature = upper.diagonal()[:q] + PROXIMAL
         B = sp.csr_array(upper[:q, q:].T)
         rows = _symmetric(upper[q:, q:].toarray()) - PROXIMAL * np.eye(self.m)
         scaled = B @ sp.diags_array(1.0 / curvature)
         rows = rows - (scaled @ B.T).toarray()
-        last = refined(rows, dense_solve(rows))
+        last = refined(rows, dense_solve(rows + np.diag(heavier[q:])))
 
         def solve(b: Array) -> Array:
             dual = last(b[q:] - scaled @ b[:q])
@@ -170,13 +173,23 @@ def dense_solve(matrix: Array) -> Callable[[Array], Array]:
 
 
 def refined(matrix: Any, solve: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """``solve`` with one step of iterative refinement."""
+    """``solve``, of a matrix nearby, with steps of iterative refinement."""
 
-    def twice(b: Array) -> Array:
+    def closer(b: Array) -> Array:
         x = solve(b)
-        return np.asarray(x + solve(b - matrix @ x))
+        for _ in range(REFINEMENTS):
+            x = x + solve(b - matrix @ x)
+        return np.asarray(x)
 
-    return twice
+    return closer
+
+
+def largest(upper: sp.coo_array, size: int) -> Array:
+    """The largest entry of each row of a symmetric matrix, from its upper triangle."""
+    found = np.zeros(size)
+    for at in upper.coords:
+        np.maximum.at(found, at, upper.data)
+    return found
 
 
 def _symmetric(upper: Array) -> Array:
@@ -193,7 +206,7 @@ def _pairs(supports: NDArray[np.bool_], size: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate(keys))
 
 
-def announced(agents: list[Agent], k: int) -> Array:
+def announced(agents: list[LocalSystem], k: int) -> Array:
     """What agents say of themselves, a row each: which common unknowns their own touch, and their
     P_zz and B; whether these are diagonal; the width of a state, e'e, and cones that turn.
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ccmac.cones.base import Cone, Scaling
 from ccmac.inputs import Array
-from conic.cones.base import Cone, Scaling
 
 
 class NoScaling(Scaling):

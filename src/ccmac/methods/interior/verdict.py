@@ -19,21 +19,24 @@ import scipy.sparse as sp
 from ccmac.certificates.farkas import Farkas, Infeasibility, Lambda, crossing
 from ccmac.certificates.recession import Recession, Recessions
 from ccmac.inputs import Array
+from ccmac.methods.interior.active import settled
+from ccmac.methods.interior.iteration import Interior, InteriorState
+from ccmac.methods.interior.local import LocalSystem
+from ccmac.methods.interior.system import CommonSystem
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
-from conic.active import settled
-from conic.agent import Agent
-from conic.iteration import Interior, InteriorState
-from conic.model import Model
-from conic.system import CommonSystem
+from ccmac.workspace.conic import StandardForm
 
-HEAVY = 1e12  # w over the largest entry of P
+HEAVY = 1e9  # w over the largest entry of P
+PROJECTIONS = 2  # of a direction: the second from what the first one left
 
 
 class Verdicts:
     """Looks at rays of one problem; bounds on z are gathered when the first one is looked at."""
 
-    def __init__(self, work: Workspace, forms: list[Polyhedral], models: list[Model]) -> None:
+    def __init__(
+        self, work: Workspace, forms: list[Polyhedral], models: list[StandardForm]
+    ) -> None:
         self.work = work
         self.forms = forms
         self.models = models
@@ -57,8 +60,14 @@ class Verdicts:
         reduced = self.work.gather_constraints()
         if conflict is not None or reduced is None:
             return conflict
-        ray = straightened(iteration, state)
-        return Recessions(self.work, reduced, self.forms, both).test(*iteration.direction(ray))
+        recessions = Recessions(self.work, reduced, self.forms, both)
+        ray = state
+        for _ in range(PROJECTIONS):
+            ray = straightened(iteration, ray)
+            found = recessions.test(*iteration.direction(ray))
+            if found is not None:
+                return found
+        return None
 
     def ends(self) -> Array:
         """Every agent's lower and upper bounds on z."""
@@ -79,7 +88,7 @@ class Verdicts:
 
 
 def straightened(run: Interior, state: InteriorState) -> InteriorState:
-    """The state with its direction projected; tau = 1."""
+    """The state with its direction projected; tau = kappa = 1."""
     size = max(state.kappa, 1e-300)
     models = []
     for p, point in zip(run.models, run.points(state), strict=True):
@@ -99,7 +108,7 @@ def straightened(run: Interior, state: InteriorState) -> InteriorState:
         )
     ray = copy(run)
     ray.models = models
-    ray.agents = [Agent(p) for p in models]
+    ray.agents = [LocalSystem(p) for p in models]
     table = run.work.agreed[run.name]
     ray.system = CommonSystem(ray.agents, table, run.q, run.m)
-    return settled(ray, replace(state, tau=size))
+    return replace(settled(ray, replace(state, tau=size)), kappa=1.0)

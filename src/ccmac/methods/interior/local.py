@@ -24,7 +24,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array
-from conic.model import Model, Sparse
+from ccmac.workspace.conic import Sparse, StandardForm
 
 RHO = 1e-8
 DELTA = 1e-8
@@ -59,10 +59,10 @@ class Shared:
     kappa: float = 1.0
 
 
-class Agent:
+class LocalSystem:
     """The fixed part: the model, and which of the common unknowns touch its own (``support``)."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: StandardForm) -> None:
         self.model = p = model
         q = len(p.c_z)
         own_z = np.diff(sp.csc_array(sp.vstack([p.P_z, p.H])).indptr) > 0
@@ -133,7 +133,8 @@ def sparse_factor(M: Any) -> Any:
     symmetric = {"SymmetricMode": True}
     order = "MMD_AT_PLUS_A"
     try:
-        return spla.splu(M, permc_spec=order, diag_pivot_thresh=0.001, options=symmetric)
+        splu: Any = spla.splu
+        return splu(M, permc_spec=order, diag_pivot_thresh=0.001, options=symmetric)
     except RuntimeError:  # exactly singular without pivoting
         return spla.splu(M)
 
@@ -145,7 +146,7 @@ class Elimination:
     ``residual`` is the agent's share of the common equations' residuals.
     """
 
-    def __init__(self, agent: Agent, point: Point, shared: Shared) -> None:
+    def __init__(self, agent: LocalSystem, point: Point, shared: Shared) -> None:
         self.agent = agent
         self.point = point
         p = agent.model
@@ -221,6 +222,11 @@ class Elimination:
         W = self.scaling
         return np.negative(self.agent.model.cone.product(W.inverse(step.s), W.apply(step.v)))
 
+    def owing(self, step: Point) -> Array:
+        """What the proximal terms took from a step's own equations, as a right-hand side."""
+        on_rows = np.where(self.agent.equations, -DELTA * step.v, 0.0)
+        return np.append(RHO * step.y, on_rows)
+
     def lacking(self, step: Point, dc: Array) -> Array:
         """Its share of what a full step (dc on z, lambda, tau) leaves of the common equations."""
         agent = self.agent
@@ -232,7 +238,7 @@ class Elimination:
         last = own + self.tilt_z @ dz + p.b @ dual - self.bend * dtau
         on_z = curved + agent.HT @ step.v + agent.BT @ dual + p.c_z * dtau
         on_rows = p.A @ step.y + p.B @ dz - p.b * dtau
-        return self.residual + np.concatenate([on_z, on_rows, [last]])
+        return np.asarray(self.residual + np.concatenate([on_z, on_rows, [last]]))
 
     def length(self, step: Point) -> float:
         """The longest step that keeps s and v in their cones; 0 where it is no number."""

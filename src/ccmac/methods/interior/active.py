@@ -7,27 +7,30 @@ method of Hintermueller, Ito and Kunisch, 2002):
     P y + P_z z + G_A'v_A + A'lambda + c = 0,   G_A y + H_A z = h_A,   v_j = 0, j not in A
 
 Where the guess v > s is right that is the solution itself, multipliers included, to the accuracy of
-linear algebra; what it finds is judged like any other point.
-Cost: 1 local factorization, 2 averagings (the second of the common unknowns alone).
+linear algebra; what it finds is judged like any other point. From the last solution of a warm start
+the guess is mended pass by pass, as long as fewer rows change from one to the next.
+Cost of a pass: 1 local factorization and 1 averaging; of a guess within a run 2 averagings, the
+second of the common unknowns alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
+from ccmac.methods.interior.equilibration import Units
+from ccmac.methods.interior.local import LocalSystem, Point, Shared
 from ccmac.objectives.polyhedral import Polyhedral
-from conic.agent import Agent, Point, Shared
-from conic.equilibration import Units
-from conic.model import Model
+from ccmac.workspace.conic import StandardForm
 
 if TYPE_CHECKING:
-    from conic.iteration import Interior, InteriorState
+    from ccmac.methods.interior.iteration import Interior, InteriorState
 
-ROOM = 1e-3  # least slack and multiplier of a warm start, in equilibrated units
 MET = 1e-8  # a slack below this, in equilibrated units, is none
 PASSES = 2  # sums: the system, then what rounding and proximal terms left
 HELD = 1e-10  # proximal weight of active rows, less than that of an interior point
@@ -35,7 +38,7 @@ WRONG = 1e-9  # a multiplier below this, in equilibrated units, is rounding
 
 
 def guess(
-    form: Polyhedral, p: Model, units: Units, point: tuple[Array, Array], along: Array
+    form: Polyhedral, p: StandardForm, units: Units, point: tuple[Array, Array], along: Array
 ) -> Point:
     """An agent's unknowns at the user's (x, z), with ``along`` = A'lambda + C'kappa.
 
@@ -62,9 +65,8 @@ def guess(
     need = np.maximum(-(p.G @ slope), 0.0)
     on_z = np.diff(p.H.indptr) > 0
     need[on_z] = np.where(slack[on_z] <= MET, 1.0, 0.0)
-    inside = np.maximum(slack, ROOM)
     free = p.cone.equations
-    return Point(y, np.where(free, 0.0, inside), np.where(free, v, np.maximum(need, ROOM)))
+    return Point(y, np.where(free, 0.0, np.maximum(slack, 0.0)), np.where(free, v, need))
 
 
 def settled(run: Interior, state: InteriorState) -> InteriorState:
@@ -72,32 +74,79 @@ def settled(run: Interior, state: InteriorState) -> InteriorState:
     run.work.ledger.charge(argmins=1)
     z, dual = np.split(state.common[0] / state.tau, [run.q])
     points = [Point(*(part / state.tau for part in p.flat)) for p in run.points(state)]
-    guesses = [Guess(agent, point) for agent, point in zip(run.agents, points, strict=True)]
-    points = [g.begin(p) for g, p in zip(guesses, points, strict=True)]
-    solve = None
+    system = Guesses(run, points)
+    points = system.begin(points)
     for _ in range(PASSES):
-        shares = []
-        for k, (g, p) in enumerate(zip(guesses, points, strict=True)):
-            own, common = g.residual(p, z, dual)
-            wide = run.system.spread(k, np.append(own, 0.0))[:-1] + common
-            entries = run.system.guessed(k, g.matrix()) if solve is None else np.zeros(0)
-            shares.append(np.append(entries, wide))
-        total = run.sum(np.stack(shares))
-        if solve is None:
-            entries, total = np.split(total, [run.system.entries])
-            solve = run.system.factorized(entries)
-        dc = solve(total)
-        points = [g.moved(p, dc[g.agent.support]) for g, p in zip(guesses, points, strict=True)]
-        z = z + dc[: run.q]
-        dual = dual + dc[run.q :]
-    points = [g.with_slacks(p, z) for g, p in zip(guesses, points, strict=True)]
+        points, z, dual = system.solved(points, z, dual)
+    points = system.with_slacks(points, z)
     return run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count)
+
+
+def mended(run: Interior, state: InteriorState) -> InteriorState:
+    """One pass of a warm start; the state's ``changed`` is what the pass before changed."""
+    run.work.ledger.charge(argmins=1)
+    z, dual = np.split(state.common[0], [run.q])
+    points = run.points(state)
+    system = Guesses(run, points)
+    received = run.runtime.piggyback(np.array([[c] for c in system.changes(points)]))
+    points, z, dual = system.solved(system.begin(points), z, dual)
+    points = system.with_slacks(points, z)
+    changed = int(received.value[0])
+    state = replace(
+        run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count + 1),
+        warm=state.warm + 1,
+        changed=changed,
+        lost=int(changed == 0 or (state.warm > 2 and changed >= state.changed)),
+        guessed=state.guessed,
+        guessed_common=state.guessed_common,
+    )
+    return state
+
+
+class Guesses:
+    """Everybody's guess at these points, and the summed system that they make."""
+
+    def __init__(self, run: Interior, points: list[Point]) -> None:
+        self.run = run
+        self.own = [Guess(agent, point) for agent, point in zip(run.agents, points, strict=True)]
+        self._solve: Callable[[Array], Array] | None = None
+
+    def changes(self, points: list[Point]) -> list[int]:
+        """How many rows are active here and were not in the pass before, or the reverse."""
+        return [g.changes(p) for g, p in zip(self.own, points, strict=True)]
+
+    def begin(self, points: list[Point]) -> list[Point]:
+        """Multipliers of rows that are not active are none."""
+        return [g.begin(p) for g, p in zip(self.own, points, strict=True)]
+
+    def solved(
+        self, points: list[Point], z: Array, dual: Array
+    ) -> tuple[list[Point], Array, Array]:
+        """One solution for what the equations lack: one averaging, the first with the matrix."""
+        system = self.run.system
+        shares = []
+        for k, (g, p) in enumerate(zip(self.own, points, strict=True)):
+            own, common = g.residual(p, z, dual)
+            wide = system.spread(k, np.append(own, 0.0))[:-1] + common
+            entries = system.guessed(k, g.matrix()) if self._solve is None else np.zeros(0)
+            shares.append(np.append(entries, wide))
+        total = self.run.sum(np.stack(shares))
+        if self._solve is None:
+            entries, total = np.split(total, [system.entries])
+            self._solve = system.factorized(entries)
+        dc = self._solve(total)
+        points = [g.moved(p, dc[g.agent.support]) for g, p in zip(self.own, points, strict=True)]
+        return points, z + dc[: self.run.q], dual + dc[self.run.q :]
+
+    def with_slacks(self, points: list[Point], z: Array) -> list[Point]:
+        """Slacks of the rows that are not active."""
+        return [g.with_slacks(p, z) for g, p in zip(self.own, points, strict=True)]
 
 
 class Guess:
     """An agent's optimality conditions with its active rows as equations, as a Newton system."""
 
-    def __init__(self, agent: Agent, point: Point) -> None:
+    def __init__(self, agent: LocalSystem, point: Point) -> None:
         self.agent = agent
         self.active = agent.equations | (point.v > point.s + WRONG)
         p = agent.model
@@ -106,6 +155,11 @@ class Guess:
         self._border = agent.border.toarray()
         self._border[p.size :] *= self.active[:, None]
         self._right = np.zeros(p.size + p.rows)
+
+    def changes(self, point: Point) -> int:
+        """Rows whose slack is there but count as active, or the reverse."""
+        before = self.agent.equations | (point.s == 0.0)
+        return int(np.count_nonzero(self.active != before))
 
     def begin(self, point: Point) -> Point:
         """Multipliers of rows that are not active are none."""

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.runtime import Runtime
-from conic.model import Model, Sparse
+from ccmac.workspace.conic import Sparse, StandardForm
 
 SWEEPS = 2  # that are agreed
 OWN = 4  # of each agent, before each of them
@@ -36,7 +36,7 @@ class Units:
     far: float = 1.0
 
 
-def equilibrating(models: list[Model], runtime: Runtime) -> list[Units]:
+def equilibrating(models: list[StandardForm], runtime: Runtime) -> list[Units]:
     """The units for the agents held here."""
     q = len(models[0].c_z)
     m = len(models[0].b)
@@ -64,7 +64,7 @@ def equilibrating(models: list[Model], runtime: Runtime) -> list[Units]:
     return units
 
 
-def _agree_on_sizes(models: list[Model], units: list[Units], runtime: Runtime) -> None:
+def _agree_on_sizes(models: list[StandardForm], units: list[Units], runtime: Runtime) -> None:
     """k and f from the largest slope, curvature and right-hand side of all."""
     sizes = []
     for p, own in zip(models, units, strict=True):
@@ -89,7 +89,7 @@ def _squares(M: Sparse) -> Array:
     return np.asarray(M.multiply(M).sum(axis=0)).ravel()
 
 
-def _own_sweep(p: Model, own: Units) -> None:
+def _own_sweep(p: StandardForm, own: Units) -> None:
     """One sweep over an agent's own columns and rows, the agreed ones as they are."""
     now = scaled(p, own)
     columns = np.maximum(np.maximum(_largest(now.P), _largest(now.G)), _largest(now.A))
@@ -109,7 +109,7 @@ def _largest(M: Sparse) -> Array:
     return np.asarray(abs(M).max(axis=0).todense()).ravel()
 
 
-def scaled(p: Model, own: Units) -> Model:
+def scaled(p: StandardForm, own: Units) -> StandardForm:
     """The model in these units."""
     S = sp.diags_array(own.y)
     R = sp.diags_array(own.rows)

@@ -1,4 +1,4 @@
-"""One agent's part of a conic program, in standard form.
+"""The conic form of a problem: one agent's part in standard form, without messages.
 
     minimize    u'P u / 2 + c'u,   u = (y, z),  y = (x, t)
     subject to  G y + H z + s = h,   s in K,   and its share A y + B z - b of the coupled rows
@@ -11,17 +11,19 @@ nonnegative cone), and the agent's own conic rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.cones import Cone, Nonnegative, ProductCone, Zero
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
+from ccmac.objectives import Limited
 from ccmac.objectives.polyhedral import Polyhedral
-from conic.cones import Cone, Nonnegative, ProductCone, Zero
+from ccmac.workspace.base import Workspace
 
 Sparse = Any  # a scipy.sparse.csr_array
 
@@ -38,7 +40,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Model:
+class StandardForm:
     """The standard form; ``parts`` are the rows of each name."""
 
     d: int
@@ -68,6 +70,33 @@ class Model:
         return len(self.h)
 
 
+def conic_forms(work: Workspace) -> list[Polyhedral]:
+    """The objectives of the agents held here; bounds that the problem sets on z are agent 0's."""
+    found = []
+    q = work.problem.q
+    for i, agent in work.problem.agents.items():
+        objective = agent.objective
+        form = objective.polyhedral(work.problem.d[i], q)
+        if isinstance(objective, Limited) and i and q:
+            own = objective.objective.polyhedral(objective.d, q)
+            lower = np.append(form.lower[:-q], own.lower[-q:])
+            upper = np.append(form.upper[:-q], own.upper[-q:])
+            form = replace(form, lower=lower, upper=upper)
+        found.append(form)
+    return found
+
+
+def conic_models(work: Workspace, forms: list[Polyhedral]) -> list[StandardForm]:
+    """The standard forms of the agents held here."""
+    problem = work.problem
+    models = []
+    for form, (i, agent) in zip(forms, problem.agents.items(), strict=True):
+        blocks = {name: getattr(agent, name) for name in "ABCD"}
+        right = {name: getattr(agent, name) for name in "bce"}
+        models.append(model(form, problem.d[i], blocks, right, problem.m))
+    return models
+
+
 def model(
     form: Polyhedral,
     d: int,
@@ -75,7 +104,7 @@ def model(
     right: dict[str, Array | None],
     m: int,
     conic: tuple[Any, Any, Array, Sequence[Cone]] | None = None,
-) -> Model:
+) -> StandardForm:
     """From an objective, blocks A, B, C, D (None: absent) and their right-hand sides b, c, e."""
     q = len(form.g) - d
     aux = sum(len(term.a) for term in form.terms)
@@ -94,7 +123,8 @@ def model(
             M = _matrix(block, block.shape[0], d if x_side else q)
             given = right.get(side)
             h = np.zeros(M.shape[0]) if given is None else np.asarray(given, dtype=np.float64)
-            add(name, *((M, None, None) if x_side else (None, None, M)), h, Zero(max(len(h), 1)))
+            on_x = M if x_side else None
+            add(name, on_x, None, None if x_side else M, h, Zero(max(len(h), 1)))
     start = 0
     free = []
     for term in form.terms:
@@ -123,7 +153,7 @@ def model(
     if conic is not None:
         add("cones", conic[0], None, conic[1], np.asarray(conic[2], dtype=np.float64), *conic[3])
     H = sp.csr_array(form.H)
-    parts = {}
+    parts: dict[str, slice] = {}
     start = 0
     for row in rows:
         before = parts.get(row.name)
@@ -134,7 +164,7 @@ def model(
     slopes = [-form.g[:d], *(term.a for term in form.terms)]
     A = _matrix(blocks.get("A"), m, d)
     b = right.get("b")
-    return Model(
+    return StandardForm(
         d,
         P,
         P_z,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ccmac.cones.base import Cone, Scaling
 from ccmac.inputs import Array
-from conic.cones.base import Cone, Scaling
 
 
 def _dot(a: Array, b: Array) -> Array:
@@ -24,7 +24,7 @@ def _hyperbolic(a: Array, b: Array) -> Array:
 def _length(s: Array) -> Array:
     """sqrt(s'Js) by a product that does not cancel."""
     tail = np.linalg.norm(s[:, 1:], axis=1)
-    return np.sqrt(np.maximum((s[:, 0] - tail) * (s[:, 0] + tail), 1e-300))
+    return np.asarray(np.sqrt(np.maximum((s[:, 0] - tail) * (s[:, 0] + tail), 1e-300)))
 
 
 class LorentzScaling(Scaling):

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.cones.base import Cone, Scaling
+from ccmac.cones.nonnegative import Nonnegative
+from ccmac.cones.zero import Zero
 from ccmac.inputs import Array
-from conic.cones.base import Cone, Scaling
-from conic.cones.nonnegative import Nonnegative
-from conic.cones.zero import Zero
 
 
 class ProductCone:
@@ -38,7 +38,7 @@ class ProductCone:
 
     @property
     def turned(self) -> bool:
-        """Whether there are cones besides equations and orthants."""
+        """Whether there are cones other than equations and orthants."""
         return any(rows.shape[1] > 1 for _, rows in self.groups)
 
     def _each(self, part: Callable[[type[Cone], NDArray[np.int64]], Array]) -> Array:
