@@ -28,6 +28,7 @@ from ccmac.objectives import (
     Simplex,
     SquaredDistance,
     Sum,
+    Tweedie,
 )
 
 D = 3
@@ -62,6 +63,11 @@ def _psd(size: int, rank: int) -> np.ndarray:
 
 
 EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
+    "Tweedie": [
+        lambda: Tweedie(y=np.arange(float(N))),
+        lambda: Tweedie(y=_weights(N), weight=_weights(N), power=2.0, ridge=0.3),
+        lambda: Tweedie(_matrix(9, N), np.abs(_y(9)), power=1.5, offset=_y(9)),
+    ],
     "SquaredDistance": [
         lambda: SquaredDistance(0.7),
         lambda: SquaredDistance(1.5, _y(N)),

@@ -32,6 +32,7 @@ from ccmac.objectives import (
     Simplex,
     SquaredDistance,
     Sum,
+    Tweedie,
 )
 from ccmac.objectives.loss import Loss
 
@@ -66,6 +67,7 @@ ROWS: dict[str, Function] = {"halfspace": Halfspace(A, -0.4), "simplex": Simplex
 NONE: dict[str, Function] = {
     "logistic of M": Logistic(M, np.ones(4)),
     "huber of M": Huber(M),
+    "counts of M": Tweedie(M, np.arange(4.0)),
     "hinge of M": Hinge(M, np.ones(4)),
     "max affine": MaxAffine(M),
     "huber with its scale": ConcomitantHuber(np.ones(N)),

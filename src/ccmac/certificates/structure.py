@@ -41,6 +41,8 @@ from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.dual import DualForm
 from ccmac.workspace.explicit import Explicit
 
+PAIRWISE = 64.0  # operations on an entry and additions on its way into a sum, at most
+
 
 class DualBound:
     """Bounds for multipliers of one eliminated problem."""
@@ -154,10 +156,19 @@ class DualJudge(Judge):
 
 
 class ExplicitBound:
-    """Bounds for points x of one problem."""
+    """Bounds for points x of one problem.
 
-    def __init__(self, work: Workspace, explicit: Explicit) -> None:
+    ``near(z, r)`` is the strong convexity between a point and the solution, where it is known.
+    """
+
+    def __init__(
+        self,
+        work: Workspace,
+        explicit: Explicit,
+        near: Callable[[Array, float], float] | None = None,
+    ) -> None:
         self.work = work
+        self.near = near
         self.explicit = explicit
         self.space = work.space
         self.problem = work.problem
@@ -190,7 +201,8 @@ class ExplicitBound:
         gradient, squares = self._gradients(x, multiplier)
         r = math.sqrt(float(self.runtime.total(squares)[0])) + unseen
         r += self.norm * noise / abs(beta)
-        off = distance_bound(r, 0.0, self.mu, self.mu) if self.mu < math.inf else 0.0
+        mu = self.mu if self.near is None else max(self.mu, self.near(z, r))
+        off = distance_bound(r, 0.0, mu, mu) if mu < math.inf else 0.0
         error = math.hypot(off, self.norm * off / abs(beta) + off_z)
         size = math.sqrt(float(numbers[0]) + norm(z) ** 2)
         return Proved(x, z, error, r, off_z * abs(beta), size, gradient, slopes, multiplier)
@@ -210,6 +222,9 @@ class ExplicitBound:
         n = self.problem.n
         found = [part.precise_at(z) for part in self.explicit.parts]
         own = [gradient_rounding(g, z, L) for g, L in zip(found, self._own_L_z, strict=True)]
+        if all(p.has_gram and p.entrywise_steps for p in self.explicit.parts):
+            # Entry by entry, and pairwise sums for an intercept: not as many terms as entries.
+            own = [off * min(1.0, PAIRWISE / len(z)) for off in own]
         slopes = np.stack([row.astype(np.float64) for row in found])
         if self.explicit.common:
             slope = self.runtime.common(n * slopes[0])
@@ -254,6 +269,7 @@ class ExplicitJudge(Judge):
         self.tol = tol
         self.notes = []
         self._refine = refine
+        self._rests = "proved" if all(p.convex for p in bound.explicit.parts) else "estimated"
 
     def estimate(self, iteration: Judged, state: Any) -> tuple[float, float] | None:
         """What the gap can mean at most."""
@@ -265,13 +281,13 @@ class ExplicitJudge(Judge):
     def check(self, iteration: Judged, state: Any) -> Check:
         """A bound, and as many refinements as bring it nearer to the goal."""
         runtime = self.bound.runtime
-        found = check_of(self.bound.at(iteration.point(state)[0]), self.tol)
+        found = check_of(self.bound.at(iteration.point(state)[0]), self.tol, self._rests)
         for _ in range(4):
             found = found.agreed(runtime)  # what follows has messages: all go on, or nobody
             if found.done or found.certificate is None:
                 break
             x = self._refine(state, found.certificate)
-            again = check_of(self.bound.at(x), self.tol).agreed(runtime)
+            again = check_of(self.bound.at(x), self.tol, self._rests).agreed(runtime)
             pays = again.bound < 0.3 * found.bound
             found = again if again.bound < found.bound else found
             if not pays:
@@ -282,4 +298,4 @@ class ExplicitJudge(Judge):
         """One bound; where the iteration can do no more, of a point as good as it gets."""
         if iteration.finished(state):
             return self.check(iteration, state)
-        return check_of(self.bound.at(iteration.point(state)[0]), self.tol)
+        return check_of(self.bound.at(iteration.point(state)[0]), self.tol, self._rests)

@@ -8,6 +8,7 @@ from ccmac.objectives.base import Curvature, FusedGradient, Objective
 from ccmac.objectives.basic import L1, Box, ElasticNet, MaxAffine, SquaredDistance
 from ccmac.objectives.concomitant import ConcomitantHuber
 from ccmac.objectives.custom import Custom
+from ccmac.objectives.deviance import Tweedie
 from ccmac.objectives.function import Function
 from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.least_squares import LeastSquares, Ridge
@@ -43,6 +44,7 @@ KINDS: Mapping[str, type[Objective]] = MappingProxyType(
             Simplex,
             SquaredDistance,
             Sum,
+            Tweedie,
         )
     }
 )
@@ -77,6 +79,7 @@ __all__ = [
     "Simplex",
     "SquaredDistance",
     "Sum",
+    "Tweedie",
 ]
 
 

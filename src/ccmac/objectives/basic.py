@@ -61,6 +61,7 @@ class SquaredDistance(Centred):
     """
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
+    concordance = 0.0
 
     def __init__(self, weight: float = 1.0, centre: Any = None) -> None:
         super().__init__(weight, centre)

@@ -45,6 +45,11 @@ class Function(Objective):
     public_name: float | None = None
     """A number by which all agents that know this function know that it is the same."""
 
+    convex: bool = True
+    """What is no convex function may be minimised, but nothing is proved of its minima."""
+    concordance: float | None = None
+    """k with |third derivative| <= k (second) of all terms of a smooth sum over single entries."""
+
     @property
     def size(self) -> int | None:
         """Length of v if the data fix it, else None."""
@@ -99,6 +104,10 @@ class Function(Objective):
     def gram(self, v: Array, E: Array) -> Array:
         """E g''(v) E' for rows E, g'' never formed."""
         return weighted_gram(E, rise(self.gradient_at, v))
+
+    def mean_weights(self, v: Array) -> tuple[Array, float]:
+        """(weights by which a fitted intercept follows v, its second derivative); zeros: none."""
+        return np.zeros(len(v)), 0.0
 
     def polyhedral_at(self, size: int) -> Polyhedral:
         """The quadratic itself, or with bounds and epigraphs, for capability ``polyhedral``."""

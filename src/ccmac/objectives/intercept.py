@@ -71,6 +71,7 @@ class Intercept(Function):
         if hinge and loss.M is not None:
             self.each = Hinge(y=loss.y, weight=loss.weight)
         self.entrywise_steps = elementwise
+        self.convex = loss.convex
         smooth = "gradient" in loss.capabilities
         self.capabilities = frozenset(
             ({"gradient"} if smooth else set())
@@ -176,6 +177,16 @@ class Intercept(Function):
             return super().prox_at(v, step)
         b = self._best(v, step)
         return np.asarray(self.loss.prox_at(v + b, step) - b)
+
+    @property
+    def concordance(self) -> float | None:  # type: ignore[override]
+        """That of the loss."""
+        return self.loss.concordance
+
+    def mean_weights(self, v: Array) -> tuple[Array, float]:
+        bend = rise(self.loss.gradient_at, self.fitted(v))
+        total = float(bend.sum())
+        return (bend / total if total > 0 else bend), total
 
     has_gram = True
 

@@ -282,6 +282,7 @@ class Logistic(MarginLoss):
     """
 
     slope_lipschitz = 0.25
+    concordance = 1.0
 
     def terms(self, u: Array) -> Array:
         """log(1 + exp(-y u)) without overflow."""

@@ -53,6 +53,7 @@ class Quadratic(Function):
     """
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
+    concordance = 0.0
     entrywise_steps = True
     arguments = ("H", "g")
 

@@ -1,6 +1,7 @@
 from .between import party
 from .classifiers import VerticalLogisticRegression, VerticalSVC
 from .formulation import VflProblem, problem
+from .glm import VerticalGamma, VerticalInverseGaussian, VerticalPoisson, VerticalTweedie
 from .labels import LOSSES
 from .regressors import VerticalElasticNet, VerticalHuber, VerticalLasso, VerticalRidge
 from .shares import cross_factor_weights
@@ -8,11 +9,15 @@ from .shares import cross_factor_weights
 __all__ = [
     "LOSSES",
     "VerticalElasticNet",
+    "VerticalGamma",
     "VerticalHuber",
+    "VerticalInverseGaussian",
     "VerticalLasso",
     "VerticalLogisticRegression",
+    "VerticalPoisson",
     "VerticalRidge",
     "VerticalSVC",
+    "VerticalTweedie",
     "VflProblem",
     "cross_factor_weights",
     "party",

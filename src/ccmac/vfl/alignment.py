@@ -23,24 +23,28 @@ Keys = NDArray[Any]
 
 
 def align(
-    tables: Sequence[PartyTable], y: Any = None, weights: Any = None, join: str = "strict"
-) -> tuple[list[PartyTable], Any, Any]:
-    """Tables, labels and weights of rows, all in the rows' common order."""
+    tables: Sequence[PartyTable],
+    y: Any = None,
+    weights: Any = None,
+    join: str = "strict",
+    offset: Any = None,
+) -> tuple[list[PartyTable], Any, Any, Any]:
+    """Tables, labels, weights and offsets of rows, all in the rows' common order."""
     if not isinstance(join, str) or join not in JOINS:
         raise InputError(f"vfl: join = {shown(join)}; take 'strict' or 'inner'")
     sources = [(f"party {t.party!r}", t.keys, t.rows) for t in _distinct(tables)]
-    extras = [("y", y), ("sample_weight", weights)]
+    extras = [("y", y), ("sample_weight", weights), ("offset", offset)]
     for name, values in extras:
         if values is not None:
             sources.append((name, _keys_of(values), _length(name, values)))
     order = _order(sources, join, len(_distinct(tables)))
     if order is None:
         _check_rows(sources)
-        return list(tables), *(_values(v) for _, v in extras)
+        return list(tables), _values(y), _values(weights), _values(offset)
     places = dict(zip((name for name, _, _ in sources), order, strict=True))
     moved = [t.taken(places.get(f"party {t.party!r}", order[0])) for t in tables]
     kept = [None if v is None else _values(v)[places[name]] for name, v in extras]
-    return moved, kept[0], kept[1]
+    return moved, kept[0], kept[1], kept[2]
 
 
 def _distinct(tables: Sequence[PartyTable]) -> list[PartyTable]:

@@ -148,7 +148,7 @@ def party(
         even if asked is None else number(f"vfl.party, {name}", asked)
         for name, asked in (("share", share), ("loss_share", loss_share))
     )
-    [table], y, _ = align(read_tables(X), y)
+    [table], y, _, _ = align(read_tables(X), y)
     targets = classes = None
     if y is not None:
         targets, classes = encoded(loss, y, table.keys)

@@ -11,6 +11,8 @@ each pair of classes, and votes.
 
 from __future__ import annotations
 
+import math
+from dataclasses import KW_ONLY
 from itertools import combinations
 from typing import Any, Self
 
@@ -19,8 +21,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from ccmac.inputs import Array, positive
-from ccmac.vfl.estimators import VerticalEstimator, score_inputs
+from ccmac.vfl.estimators import VerticalEstimator, estimator, score_inputs
 from ccmac.vfl.formulation import VerticalData
+from ccmac.vfl.inference import Family
 from ccmac.vfl.regressors import l1_share
 
 try:
@@ -61,17 +64,20 @@ class VerticalClassifier(ClassifierMixin, VerticalEstimator):  # type: ignore[mi
         return float(np.average(predicted == np.ravel(y), weights=weights))
 
     def _two_class(
-        self, data: VerticalData, loss: str, ridge: float, l1: float = 0.0, value: float = 0.0
+        self, data: VerticalData, loss: str, ridge: float, l1: float = 0.0, **solved: float
     ) -> Any:
         """(weights, intercept) where class 1 is +1."""
         signs = np.where(data.y > 0, 1.0, -1.0)
         binary = VerticalData(
             data.tables, data.places, signs, data.classes, data.weights, outputs=1
         )
-        problem = self._solved(binary, self._model(binary, loss, ridge, l1=l1), value=value)
+        problem = self._solved(binary, self._model(binary, loss, ridge, l1=l1), **solved)
+        if loss == "logistic" and not l1:
+            self._infers(Family("logistic"), data, problem, ridge * data.total)
         return problem.weights(self.result_), problem.intercept(self.result_)[0]
 
 
+@estimator
 class VerticalLogisticRegression(VerticalClassifier):
     """Logistic regression over columns that different parties own.
 
@@ -116,40 +122,14 @@ class VerticalLogisticRegression(VerticalClassifier):
     ((1, 5), True)
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        l1_ratio: float = 0.0,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        parties: Any = None,
-        key: str | None = None,
-        join: str = "strict",
-        shares: Any = None,
-        network: Any = None,
-        method: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 100_000,
-        warm_start: bool = False,
-    ) -> None:
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.parties = parties
-        self.key = key
-        self.join = join
-        self.shares = shares
-        self.network = network
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    C: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 0.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the classes y from the parties' columns."""
-        C = positive("VerticalLogisticRegression, C", self.C)
+        free = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0
+        C = math.inf if free else positive("VerticalLogisticRegression, C", self.C)
         ratio = l1_share(self, self.l1_ratio)
         data = self._classified(X, y, sample_weight)
         penalty = 1.0 / (C * data.total)
@@ -157,10 +137,11 @@ class VerticalLogisticRegression(VerticalClassifier):
         l1 = penalty * ratio
         value = 0.0 if l1 else VALUE
         if len(data.classes) == 2:
-            w, b = self._two_class(data, "logistic", ridge, l1, value)
+            w, b = self._two_class(data, "logistic", ridge, l1, value=value, bend=0.25)
             self.coef_, self.intercept_ = w[None, :], np.array([b])
             return self
-        problem = self._solved(data, self._model(data, "multinomial", ridge, l1=l1), value=value)
+        model = self._model(data, "multinomial", ridge, l1=l1)
+        problem = self._solved(data, model, value=value, bend=0.25)
         self.coef_ = np.ascontiguousarray(problem.weights(self.result_).T)
         self.intercept_ = problem.intercept(self.result_)
         return self
@@ -177,6 +158,7 @@ class VerticalLogisticRegression(VerticalClassifier):
         return np.log(self.predict_proba(X))
 
 
+@estimator
 class VerticalSVC(VerticalClassifier):
     """The linear support vector machine over columns that different parties own.
 
@@ -221,34 +203,7 @@ class VerticalSVC(VerticalClassifier):
     ((1, 5), True)
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        parties: Any = None,
-        key: str | None = None,
-        join: str = "strict",
-        shares: Any = None,
-        network: Any = None,
-        method: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 100_000,
-        warm_start: bool = False,
-    ) -> None:
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.parties = parties
-        self.key = key
-        self.join = join
-        self.shares = shares
-        self.network = network
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    C: float = 1.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the classes y from the parties' columns."""

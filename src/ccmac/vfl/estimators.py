@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,11 +21,12 @@ from numpy.typing import NDArray
 from ccmac.api import solve
 from ccmac.errors import AssumptionWarning, InputError
 from ccmac.inputs import FLAG, Array, as_array, of_kind, positive
-from ccmac.methods import Auto
+from ccmac.methods import Auto, CrossNewton
 from ccmac.results import Result
 from ccmac.texts import nearest, shown
 from ccmac.vfl.alignment import align
 from ccmac.vfl.formulation import VerticalData, VflProblem, formulated
+from ccmac.vfl.inference import Family, Fitted, Inference
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.tables import PartyTable, dealt, is_one_table, one_table, read_tables
 
@@ -38,28 +40,39 @@ except ImportError:
     ) from None
 
 
+UNPENALIZED = 1e-11  # a ridge that moves weights by less than rounding moves those of most tables
+
+estimator = dataclass(eq=False, repr=False)
+"""Of a class of estimators: its fields are the parameters of its constructor."""
+
+
+@estimator
 class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
     """One linear model of columns that different parties own."""
 
-    fit_intercept: bool
-    standardize: bool
-    parties: Any
-    key: str | None
-    join: str
-    shares: Any
-    network: Any
-    method: Any
-    tol: float
-    max_iter: int
-    warm_start: bool
+    _: KW_ONLY
+    fit_intercept: bool = True
+    standardize: bool = False
+    parties: Any = None
+    key: str | None = None
+    join: str = "strict"
+    shares: Any = None
+    network: Any = None
+    method: Any = "auto"
+    tol: float = 1e-6
+    max_iter: int = 100_000
+    warm_start: bool = False
 
     # -- fitting -----------------------------------------------------------------------------------
-    def _read(self, X: Any, y: Any, loss: str, sample_weight: Any) -> VerticalData:
+    def _read(
+        self, X: Any, y: Any, loss: str, sample_weight: Any, offset: Any = None
+    ) -> VerticalData:
         """Tables, labels and weights, checked and joined; names of columns are kept."""
         for name in ("fit_intercept", "standardize", "warm_start"):
             of_kind(f"{type(self).__name__}, {name}", getattr(self, name), FLAG, "True or False")
         if y is None:
             raise InputError("vfl: requires y to be passed, but the target y is None")
+        self._fitted: Fitted | None = None
         single = is_one_table(X)
         key = self.key
         if single:
@@ -82,7 +95,7 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None and not hasattr(sample_weight, "iloc"):
             sample_weight = as_array("vfl: sample_weight", sample_weight)
         data = VerticalData.read(
-            X, y, loss, self.parties, weights=sample_weight, key=key, join=self.join
+            X, y, loss, self.parties, weights=sample_weight, key=key, join=self.join, offset=offset
         )
         if single:
             validate_data(self, X, skip_check_array=True)
@@ -102,21 +115,32 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         return VerticalModel(loss, data.rows, ridge, outputs=data.outputs, **more)
 
     def _solved(
-        self, data: VerticalData, model: VerticalModel, start: Any = None, value: float = 0.0
+        self,
+        data: VerticalData,
+        model: VerticalModel,
+        start: Any = None,
+        value: float = 0.0,
+        bend: float = 0.0,
     ) -> VflProblem:
         """Solve; ``result_`` and ``n_iter_`` are set. ``start`` is a Solution to begin at.
+
+        ``bend`` is the usual curvature of the loss: tables that are taller than wide, without a
+        penalty, have one of UNPENALIZED times that in units of the columns' deviations.
 
         A smooth loss with a ridge r so small that rounding keeps cross-newton from proving ``tol``
         is solved to (``value`` times tol)^2 of its value: a gradient g proves |g|/r for the weights
         and |g|^2/(2r) for the value.
         """
+        free = bend > 0 and not (model.ridge or model.l1) and len(data.columns) < data.rows
+        if free:
+            model = replace(model, ridge=UNPENALIZED * bend)
         problem = formulated(
             data,
             model,
             self.shares,
             None,
             intercept=self.fit_intercept,
-            standardize=self.standardize,
+            standardize=self.standardize or free,
             own_units=True,
         )
         if start is None and self.warm_start:
@@ -125,7 +149,9 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         ridge = penalty.x_part.constants(1)[1]
         tol = positive(f"{type(self).__name__}, tol", self.tol)
         method = self.method
-        if method == "auto" and model.loss == "squared" and not model.l1:
+        if method == "auto" and free:
+            method = CrossNewton(reveal="range")
+        elif method == "auto" and model.loss == "squared" and not model.l1:
             method = Auto(reveal="range")
         if value and ridge and isinstance(method, str) and method in ("auto", "cross-newton"):
             tol = tol * max(1.0, value * math.sqrt(2.0 / ridge))
@@ -154,7 +180,9 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     # -- new rows ----------------------------------------------------------------------------------
-    def _aligned(self, X: Any, y: Any = None, weights: Any = None) -> tuple[list[Any], Any, Any]:
+    def _aligned(
+        self, X: Any, y: Any = None, weights: Any = None, offset: Any = None
+    ) -> tuple[list[PartyTable], Any, Any, Any]:
         """The parties' columns for new rows, in the order of the fit; labels joined with them."""
         check_is_fitted(self, "coef_")
         if y is not None and not hasattr(y, "iloc"):
@@ -172,8 +200,7 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             tables = read_tables(X, key=self.key)
         tables = self._matched(tables)
-        tables, y, weights = align(tables, y, weights, self.join)
-        return [t.X for t in tables], y, weights
+        return align(tables, y, weights, self.join, offset)
 
     def _matched(self, tables: list[PartyTable]) -> list[PartyTable]:
         """Each fitted party's table, its columns in the order of the fit."""
@@ -193,15 +220,55 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> Array:
         """X w + b, one column for each row of ``coef_``."""
-        blocks, _, _ = self._aligned(X)
-        return self._summed(blocks)
+        return self._summed(self._aligned(X)[0])
 
-    def _summed(self, blocks: list[Any]) -> Array:
+    def _summed(self, tables: list[PartyTable]) -> Array:
         coef = np.atleast_2d(self.coef_)
-        total = np.zeros((blocks[0].shape[0], len(coef)))
-        for block, places in zip(blocks, self._places, strict=True):
-            total += np.asarray(block @ coef[:, places].T)
+        total = np.zeros((tables[0].rows, len(coef)))
+        for table, places in zip(tables, self._places, strict=True):
+            total += np.asarray(table.X @ coef[:, places].T)
         return np.asarray(total + np.atleast_1d(self.intercept_))
+
+    def _infers(
+        self, family: Family, data: VerticalData, problem: VflProblem, penalty: float
+    ) -> None:
+        """Keep what standard errors rest on."""
+        losses: Any = self._model(data, family.name, 0.0)
+        self._fitted = Fitted(
+            problem,
+            family,
+            data.y,
+            data.weights,
+            data.offset,
+            penalty,
+            problem.prediction_scale / losses.prediction_scale,
+            self.fit_intercept,
+        )
+
+    def summary(
+        self, *, robust: bool = False, information: str = "observed", level: float = 0.95
+    ) -> Inference:
+        """Standard errors, intervals and tests; of ridge, of two classes and of deviances.
+
+        ``robust``: by the sandwich, for rows whose variance is not that of the model.
+        """
+        check_is_fitted(self, "coef_")
+        fitted: Fitted | None = getattr(self, "_fitted", None)
+        if fitted is None:
+            raise InputError(
+                f"{type(self).__name__}: has no standard errors (kinks, or several classes); take "
+                "VerticalRidge, VerticalLogisticRegression with two classes, VerticalPoisson, ..."
+            )
+        coef = np.ravel(self.coef_)
+        intercept = float(np.ravel(self.intercept_)[0])
+        return Inference(
+            fitted, coef, intercept, robust=robust, information=information, level=level
+        )
+
+    @property
+    def inference_(self) -> Inference:
+        """The :meth:`summary` as it comes."""
+        return self.summary()
 
     @property
     def party_coef_(self) -> dict[str, Any]:
@@ -258,5 +325,5 @@ def _columns_of(table: PartyTable, columns: tuple[Any, ...], named: bool) -> Par
 
 def score_inputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """(predictions, labels, weights) in one order of rows."""
-    blocks, y, sample_weight = estimator._aligned(X, y, sample_weight)
-    return estimator._labelled(estimator._summed(blocks)), y, sample_weight
+    tables, y, sample_weight, _ = estimator._aligned(X, y, sample_weight)
+    return estimator._labelled(estimator._summed(tables)), y, sample_weight

@@ -26,7 +26,7 @@ from ccmac.inputs import FLAG, Array, is_sparse, of_kind, whole
 from ccmac.texts import nearest, shown
 from ccmac.vertical import Vertical, VflProblem
 from ccmac.vfl.alignment import align
-from ccmac.vfl.labels import encoded, known, numbers
+from ccmac.vfl.labels import DEVIANCES, encoded, known, numbers
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.shares import shares_of
 from ccmac.vfl.tables import PartyTable, columns_of, is_one_table, one_table, read_tables
@@ -34,7 +34,17 @@ from ccmac.vfl.units import column_moments, constant_columns, entered, may_be_ce
 
 __all__ = ["VerticalData", "VflProblem", "formulated", "problem"]
 FLAGS = {"intercept": False, "standardize": False}
-FURTHER = ("parties", "key", "join", "intercept", "standardize", "sample_weight", "alpha")
+FURTHER = (
+    "parties",
+    "key",
+    "join",
+    "intercept",
+    "standardize",
+    "sample_weight",
+    "alpha",
+    "offset",
+    "power",
+)
 
 
 def problem(
@@ -122,10 +132,13 @@ def problem(
         weights=options["sample_weight"],
         key=options["key"],
         join=options["join"],
+        offset=options["offset"],
     )
     model = VerticalModel(
         loss, data.rows, regularization, l1, shared_regularization, delta, data.outputs
     )
+    if options["power"] is not None:
+        model = replace(model, power=options["power"])
     return formulated(
         data,
         model,
@@ -178,8 +191,12 @@ class VerticalData:
         classes: tuple[Any, ...],
         weights: Array | None,
         outputs: int,
+        offset: Array | None = None,
     ) -> None:
-        self.tables, self.places, self.y = list(tables), list(places), y
+        self.tables = list(tables)
+        self.places = list(places)
+        self.y = y
+        self.offset = offset
         self.classes = classes
         self.weights = weights
         self.outputs = outputs
@@ -195,17 +212,21 @@ class VerticalData:
         weights: Any = None,
         key: str | None = None,
         join: str = "strict",
+        offset: Any = None,
     ) -> VerticalData:
         """Everything checked; complaints name party and column."""
         known(loss)
         if y is None:
             raise InputError("vfl: y is None; requires y to be passed, one label for each row")
         tables = read_tables(X, parties, key)
-        tables, y, weights = align(tables, y, weights, join)
+        tables, y, weights, offset = align(tables, y, weights, join, offset)
         targets, classes = encoded(loss, y, tables[0].keys)
         s = None if weights is None else _row_weights(weights, len(targets))
         outputs = len(classes) if loss == "multinomial" else 1
-        data = cls(tables, places_of(X, tables, key), targets, classes, s, outputs)
+        o = None if offset is None else numbers("offset", offset)
+        if o is not None and o.shape != targets.shape:
+            raise InputError(f"vfl: offset has shape {o.shape}; give {len(targets)} numbers")
+        data = cls(tables, places_of(X, tables, key), targets, classes, s, outputs, o)
         # Rows that do not count are not there.
         return data if s is None or s.all() else data.selected(np.flatnonzero(s))
 
@@ -222,8 +243,10 @@ class VerticalData:
     def selected(self, rows: NDArray[np.int64]) -> VerticalData:
         """Some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
+        offset = None if self.offset is None else self.offset[rows]
         tables = [t.taken(rows) for t in self.tables]
-        return VerticalData(tables, self.places, self.y[rows], self.classes, weights, self.outputs)
+        known = (self.y[rows], self.classes, weights, self.outputs, offset)
+        return VerticalData(tables, self.places, *known)
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -293,7 +316,11 @@ def formulated(
         _tell_constant(data.tables)
     unit = 1.0
     if own_units:
-        unit = 1.0 if data.classes else power_of_two(y - y.mean() if intercept else y)
+        unit = (
+            1.0
+            if data.classes or model.loss in DEVIANCES
+            else power_of_two(y - y.mean() if intercept else y)
+        )
         width = 1.0 if standardize else power_of_two(np.concatenate([d for _, d in moments]))
         if not standardize:
             moments = [(mean, np.full_like(d, width)) for mean, d in moments]
@@ -303,7 +330,7 @@ def formulated(
     entering = [entered(X, *m) for X, m in zip(blocks, moments, strict=True)]
     alpha = shares_of(shares, entering)
     holders = range(n) if owner is None else (owner,)
-    loss = model.shared_loss(y, 1.0 / len(holders), data.weights)
+    loss = model.shared_loss(y, 1.0 / len(holders), data.weights, data.offset)
     agents = [
         model.agent(X, float(alpha[i]), loss if i in holders else None)
         for i, X in enumerate(entering)

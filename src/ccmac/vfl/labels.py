@@ -14,7 +14,9 @@ from ccmac.texts import nearest, shown
 
 MARGINS = ("logistic", "hinge")
 CLASSES = (*MARGINS, "multinomial")
-LOSSES = ("squared", "huber", "absolute", "logistic", "hinge", "multinomial")
+POWERS = {"poisson": 1.0, "gamma": 2.0, "inverse-gaussian": 3.0}  # of the variance
+DEVIANCES = (*POWERS, "tweedie")
+LOSSES = ("squared", "huber", "absolute", *CLASSES, *DEVIANCES)
 LISTED = 4
 OTHERS = (str, bytes, np.timedelta64, np.datetime64)
 """Of single values: what NumPy, by its version, turns into numbers though it is none."""

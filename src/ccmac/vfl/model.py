@@ -33,10 +33,11 @@ from ccmac.objectives import (
     Quadratic,
     Separable,
     SquaredDistance,
+    Tweedie,
 )
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent
-from ccmac.vfl.labels import MARGINS, known
+from ccmac.vfl.labels import CLASSES, DEVIANCES, MARGINS, POWERS, known
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class VerticalModel:
 
     ``delta`` is Huber's threshold; with ``least`` > 0 it counts in multiples of a scale, at least
     that large, that is fitted as well (:mod:`ccmac.objectives.concomitant`).
+    ``power`` is that of the variance, of loss "tweedie".
     """
 
     loss: str
@@ -56,6 +58,7 @@ class VerticalModel:
     outputs: int = 1
     fits_intercept: bool = False
     least: float = 0.0
+    power: float = 1.5
 
     def __post_init__(self) -> None:
         known(self.loss)
@@ -71,7 +74,7 @@ class VerticalModel:
     @property
     def prediction_scale(self) -> float:
         """Scores over z."""
-        return 1.0 if self.loss in (*MARGINS, "multinomial") else math.sqrt(self.rows)
+        return 1.0 if self.loss in (*CLASSES, *DEVIANCES) else math.sqrt(self.rows)
 
     def in_units(self, columns: float, labels: float) -> VerticalModel:
         """The same model over labels^2, of columns and labels divided by these units (a loss with
@@ -106,8 +109,12 @@ class VerticalModel:
             return ElasticNet(self.l1, self.ridge) if self.ridge else L1(self.l1)
         return SquaredDistance(self.ridge)
 
-    def shared_loss(self, y: Array, share: float, weights: Array | None = None) -> Function:
-        """A share of (1/W) sum s loss + (rho/2N) ||p||^2 in the variable z."""
+    def shared_loss(
+        self, y: Array, share: float, weights: Array | None = None, offset: Array | None = None
+    ) -> Function:
+        """A share of (1/W) sum s loss + (rho/2N) ||p||^2 in the variable z; ``offset`` is added to
+        the scores that a deviance takes.
+        """
         rho = self.rho
         root = math.sqrt(self.rows)
         if weights is None:
@@ -118,6 +125,10 @@ class VerticalModel:
         if self.loss in MARGINS:
             kind = Logistic if self.loss == "logistic" else Hinge
             part = kind(y=y, weight=each, ridge=share * rho / self.rows)
+        elif self.loss in DEVIANCES:
+            ridge = share * rho / self.rows
+            power = POWERS.get(self.loss, self.power)
+            part = Tweedie(y=y, weight=each, ridge=ridge, power=power, offset=offset)
         elif self.loss == "multinomial":
             part = Multinomial(y, self.outputs, each)
             if rho:

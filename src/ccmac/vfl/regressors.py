@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -25,8 +26,9 @@ import numpy as np
 from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative, positive
 from ccmac.texts import shown
-from ccmac.vfl.estimators import VerticalEstimator, score_inputs
+from ccmac.vfl.estimators import VerticalEstimator, estimator, score_inputs
 from ccmac.vfl.formulation import VerticalData
+from ccmac.vfl.inference import Family
 
 try:
     from sklearn.base import RegressorMixin
@@ -52,15 +54,21 @@ class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2."""
         predicted, y, weights = score_inputs(self, X, y, sample_weight)
+        return self._score(y, predicted, weights)
+
+    def _score(self, y: Any, predicted: Array, weights: Any) -> float:
         return float(r2_score(y, predicted, sample_weight=weights))
 
     def _fit(self, data: VerticalData, ridge: float, l1: float = 0.0) -> Self:
-        problem = self._solved(data, self._model(data, "squared", ridge, l1=l1))
+        problem = self._solved(data, self._model(data, "squared", ridge, l1=l1), bend=1.0)
         self.coef_ = problem.weights(self.result_)
         self.intercept_ = float(problem.intercept(self.result_)[0])
+        if not l1:
+            self._infers(Family("squared"), data, problem, ridge * data.total)
         return self
 
 
+@estimator
 class VerticalRidge(VerticalRegressor):
     """Least squares with a squared penalty, over columns that different parties own.
 
@@ -103,34 +111,7 @@ class VerticalRidge(VerticalRegressor):
     ((5,), 1.0)
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        parties: Any = None,
-        key: str | None = None,
-        join: str = "strict",
-        shares: Any = None,
-        network: Any = None,
-        method: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 100_000,
-        warm_start: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.parties = parties
-        self.key = key
-        self.join = join
-        self.shares = shares
-        self.network = network
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    alpha: float = 1.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn y from the parties' columns."""
@@ -139,7 +120,63 @@ class VerticalRidge(VerticalRegressor):
         return self._fit(data, alpha / data.total)
 
 
-class VerticalElasticNet(VerticalRegressor):
+@estimator
+class VerticalLasso(VerticalRegressor):
+    """Least squares with the penalty alpha ||w||_1.
+
+    Parameters
+    ----------
+    alpha : float
+        Factor of ||w||_1, as in scikit-learn.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns and labels have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalLasso
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((40, 2)), "shop": random.standard_normal((40, 3))}
+    >>> y = tables["bank"][:, 0] + tables["shop"][:, 1]
+    >>> model = VerticalLasso(alpha=0.01).fit(tables, y)
+    >>> model.coef_.shape, int((abs(model.coef_) > 1e-6).sum())
+    ((5,), 2)
+    """
+
+    alpha: float = 1.0
+    _: KW_ONLY
+    tol: float = 1e-9
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn y from the parties' columns."""
+        alpha = nonnegative(f"{type(self).__name__}, alpha", self.alpha)
+        ratio = l1_share(self, getattr(self, "l1_ratio", 1.0))
+        data = self._read(X, y, "squared", sample_weight)
+        return self._fit(data, alpha * (1.0 - ratio), alpha * ratio)
+
+
+@estimator
+class VerticalElasticNet(VerticalLasso):
     """Least squares with a penalty that mixes ||w||_1 and ||w||^2.
 
     ``tol`` bounds the value's error, of (1/2W) sum s_j (...)^2 + ... over the labels' variance.
@@ -185,117 +222,12 @@ class VerticalElasticNet(VerticalRegressor):
     ((5,), True)
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        parties: Any = None,
-        key: str | None = None,
-        join: str = "strict",
-        shares: Any = None,
-        network: Any = None,
-        method: Any = "auto",
-        tol: float = 1e-9,
-        max_iter: int = 100_000,
-        warm_start: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.parties = parties
-        self.key = key
-        self.join = join
-        self.shares = shares
-        self.network = network
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn y from the parties' columns."""
-        alpha = nonnegative(f"{type(self).__name__}, alpha", self.alpha)
-        ratio = l1_share(self, getattr(self, "l1_ratio", 1.0))
-        data = self._read(X, y, "squared", sample_weight)
-        return self._fit(data, alpha * (1.0 - ratio), alpha * ratio)
+    alpha: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 0.5
 
 
-class VerticalLasso(VerticalElasticNet):
-    """Least squares with the penalty alpha ||w||_1.
-
-    Parameters
-    ----------
-    alpha : float
-        Factor of ||w||_1, as in scikit-learn.
-    fit_intercept : bool
-        Whether a constant is fitted; it is never penalized.
-    standardize : bool
-        Divide every column by its standard deviation; each party does it alone.
-    parties : int, list or mapping, optional
-        How the columns of one table are dealt out.
-    key : str, optional
-        The column that joins the rows; by default the tables' index.
-    join : {"strict", "inner"}
-        Refuse keys that some party lacks, or keep the common ones.
-    shares : array_like, tuple or str, optional
-        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
-    network : Network, str, graph or matrix, optional
-        Who talks to whom; by default all to all.
-    method : str or Method
-        As in :func:`ccmac.solve`.
-    tol : float
-        The proved error, in units in which columns and labels have a deviation of about one.
-    max_iter : int
-        Limit of iterations.
-    warm_start : bool
-        Start from the last fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ccmac.vfl import VerticalLasso
-    >>> random = np.random.default_rng(0)
-    >>> tables = {"bank": random.standard_normal((40, 2)), "shop": random.standard_normal((40, 3))}
-    >>> y = tables["bank"][:, 0] + tables["shop"][:, 1]
-    >>> model = VerticalLasso(alpha=0.01).fit(tables, y)
-    >>> model.coef_.shape, int((abs(model.coef_) > 1e-6).sum())
-    ((5,), 2)
-    """
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        parties: Any = None,
-        key: str | None = None,
-        join: str = "strict",
-        shares: Any = None,
-        network: Any = None,
-        method: Any = "auto",
-        tol: float = 1e-9,
-        max_iter: int = 100_000,
-        warm_start: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.parties = parties
-        self.key = key
-        self.join = join
-        self.shares = shares
-        self.network = network
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-
-
+@estimator
 class VerticalHuber(VerticalRegressor):
     """Huber's loss with its scale: rows whose residual exceeds epsilon sigma count linearly.
 
@@ -346,36 +278,10 @@ class VerticalHuber(VerticalRegressor):
     ((5,), True)
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.35,
-        *,
-        alpha: float = 1e-4,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        parties: Any = None,
-        key: str | None = None,
-        join: str = "strict",
-        shares: Any = None,
-        network: Any = None,
-        method: Any = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 100_000,
-        warm_start: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.parties = parties
-        self.key = key
-        self.join = join
-        self.shares = shares
-        self.network = network
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    epsilon: float = 1.35
+    _: KW_ONLY
+    alpha: float = 1e-4
+    tol: float = 1e-4
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn y from the parties' columns."""
@@ -405,8 +311,8 @@ class VerticalHuber(VerticalRegressor):
         self._tell_unproved()
         self.coef_ = problem.weights(self.result_)
         self.intercept_ = float(problem.intercept(self.result_)[0])
-        blocks, y, _ = self._aligned(X, y)  # rows of no weight as well
-        residuals = np.ravel(y).astype(np.float64) - self._summed(blocks)[:, 0]
+        tables, y, _, _ = self._aligned(X, y)  # rows of no weight as well
+        residuals = np.ravel(y).astype(np.float64) - self._summed(tables)[:, 0]
         self.outliers_ = np.abs(residuals) > epsilon * self.scale_
         return self
 

@@ -127,6 +127,8 @@ class RangeNewton(Iteration[RangeState]):
                 self.space.x_of(self.x0, k)[...] = own
                 if agent.A is not None:
                     images[k] += agent.A @ own
+        sizes = [float(np.linalg.norm(R, 2)) if R.size else 0.0 for R in self.range.R]
+        self._sizes = self.runtime.piggyback(np.array(sizes)[:, None], whole=True)
         self.a = self.runtime.average(images)[0] * work.problem.n
 
     def start(
@@ -213,15 +215,32 @@ class RangeNewton(Iteration[RangeState]):
             self.space.x_of(out, k)[...] = R @ c[place]
         return out
 
-    def convexity(self) -> float:
-        """F'' is at least this times the H_i: 1 + mu(h) lambda_min(E E')/beta^2."""
-        low = float(self.work.curvature.mu_z.sum())
-        if not low:
-            return 1.0
-        gram = self.E @ self.E.T
-        rounding = EPS * sum(self.E.shape) * float(np.trace(gram))
-        least = float(np.linalg.eigvalsh(gram)[0]) - rounding
-        return float(1.0 + low * max(least, 0.0) / self.explicit.beta**2)
+    def convexity(self, z: Array, r: float) -> float:
+        """Strong convexity of F in x between the point with this z and the solution; r >= |grad F|.
+
+        Terms with |third derivative| <= k (second) let F'' change by at most exp(k t) on a way
+        along which no score moves by more than t. With nu = |grad F| in the norm of F''^{-1} and
+        s_j that of the score e_j'c + b, 2 k nu max s_j <= log 2 keeps F''/2 up to the solution,
+        which is then not farther than 2 nu.
+        """
+        h = self.explicit
+        k = h.parts[0].concordance
+        if k is None and h.parts[0].convex:
+            return 0.0
+        hessian = h.gram(z, self.E) / h.beta**2
+        hessian[np.diag_indices_from(hessian)] += 1.0
+        values, basis = np.linalg.eigh(hessian)
+        rounding = EPS * sum(self.E.shape) * float(values[-1])
+        least = float((values[0] - rounding) / self._sizes.value.max() ** 2)
+        if least <= 0 or not k:
+            return max(0.0, least if k == 0 else 0.5 * least)  # half: an estimate, if not convex
+        means, total = h.parts[0].mean_weights(z)
+        turned = (basis / np.sqrt(values)).T @ self.E
+        turned -= (turned @ means)[:, None]
+        moves = float(np.max(np.einsum("kj,kj->j", turned, turned))) / h.beta**2
+        moves += 1.0 / (self.work.problem.n * total) if total else 0.0
+        near = 2.0 * k * (r / math.sqrt(least)) * math.sqrt(moves) <= math.log(2.0)
+        return 0.5 * float(least) if near else 0.0
 
     # -- what others ask ---------------------------------------------------------------------------
     def refined(self, state: RangeState, found: Proved) -> Array:

@@ -333,8 +333,7 @@ class CrossNewton(Method):
         iteration = RangeNewton(work, explicit)
         stopping = None
         if not request.reference:
-            bound = ExplicitBound(work, explicit)
-            bound.mu *= iteration.convexity()
+            bound = ExplicitBound(work, explicit, iteration.convexity)
             judge = ExplicitJudge(bound, request.tol, iteration.refined)
             stopping = Stop(judge, every=True)
         settings = {"columns": len(iteration.E), "reveals": "A_i H_i^-1 A_i'"}
