@@ -23,7 +23,7 @@ from scipy.special import expit, softmax
 from ccmac.inputs import Array, positive
 from ccmac.vfl.estimators import VerticalEstimator, estimator, score_inputs
 from ccmac.vfl.formulation import VerticalData
-from ccmac.vfl.inference import Family
+from ccmac.vfl.inference import Distribution
 from ccmac.vfl.regressors import l1_share
 
 try:
@@ -73,7 +73,7 @@ class VerticalClassifier(ClassifierMixin, VerticalEstimator):  # type: ignore[mi
         )
         problem = self._solved(binary, self._model(binary, loss, ridge, l1=l1), **solved)
         if loss == "logistic" and not l1:
-            self._infers(Family("logistic"), data, problem, ridge * data.total)
+            self._infers(Distribution("logistic"), data, problem, ridge * data.total)
         return problem.weights(self.result_), problem.intercept(self.result_)[0]
 
 

@@ -26,7 +26,7 @@ from ccmac.results import Result
 from ccmac.texts import nearest, shown
 from ccmac.vfl.alignment import align
 from ccmac.vfl.formulation import VerticalData, VflProblem, formulated
-from ccmac.vfl.inference import Family, Fitted, Inference
+from ccmac.vfl.inference import Distribution, Fitted, Inference
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.tables import PartyTable, dealt, is_one_table, one_table, read_tables
 
@@ -230,7 +230,7 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         return np.asarray(total + np.atleast_1d(self.intercept_))
 
     def _infers(
-        self, family: Family, data: VerticalData, problem: VflProblem, penalty: float
+        self, family: Distribution, data: VerticalData, problem: VflProblem, penalty: float
     ) -> None:
         """Keep what standard errors rest on."""
         losses: Any = self._model(data, family.name, 0.0)

@@ -21,7 +21,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative
 from ccmac.texts import shown
 from ccmac.vfl.estimators import estimator
-from ccmac.vfl.inference import Family
+from ccmac.vfl.inference import Distribution
 from ccmac.vfl.regressors import VerticalRegressor
 
 try:
@@ -52,7 +52,7 @@ class LogLink(VerticalRegressor):
         problem = self._solved(data, model, bend=abs(mean) ** (2.0 - power))
         self.coef_ = problem.weights(self.result_)
         self.intercept_ = float(problem.intercept(self.result_)[0])
-        self._infers(Family("tweedie", power), data, problem, alpha * data.total)
+        self._infers(Distribution("tweedie", power), data, problem, alpha * data.total)
         losses: Any = problem.agents[0].objective
         loss = losses.z_part
         if self.fit_intercept:

@@ -34,7 +34,7 @@ SINGULAR = 1e-11  # least eigenvalue of an information of unit diagonal
 
 
 @dataclass(frozen=True)
-class Family:
+class Distribution:
     """A distribution of y given the score: its mean, half the deviance, its slopes, likelihood."""
 
     name: str
@@ -105,7 +105,7 @@ class Fitted:
     """What an inference rests on: the problem with its tables, the rows' y, weights and offsets."""
 
     problem: VflProblem
-    family: Family
+    family: Distribution
     y: Array
     weights: Array | None
     offset: Array | None

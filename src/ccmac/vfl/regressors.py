@@ -28,7 +28,7 @@ from ccmac.inputs import Array, nonnegative, positive
 from ccmac.texts import shown
 from ccmac.vfl.estimators import VerticalEstimator, estimator, score_inputs
 from ccmac.vfl.formulation import VerticalData
-from ccmac.vfl.inference import Family
+from ccmac.vfl.inference import Distribution
 
 try:
     from sklearn.base import RegressorMixin
@@ -64,7 +64,7 @@ class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc
         self.coef_ = problem.weights(self.result_)
         self.intercept_ = float(problem.intercept(self.result_)[0])
         if not l1:
-            self._infers(Family("squared"), data, problem, ridge * data.total)
+            self._infers(Distribution("squared"), data, problem, ridge * data.total)
         return self
 
 
