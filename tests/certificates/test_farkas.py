@@ -114,10 +114,23 @@ def test_words_name_the_blocks(kind: str, words: list[str]) -> None:
         assert text in result.message
 
 
-def test_at_most_six_agents_are_named() -> None:
-    agents = [Agent(flat(0, 1), D=[[1.0]], e=[float(k)]) for k in range(8)]
+def test_at_most_six_agents_are_named_those_that_carry_it_first() -> None:
+    agents = [Agent(flat(0, 1), D=[[1.0]], e=[float(k * k)]) for k in range(8)]
     result = ccmac.solve(Problem(agents, q=1, m=0), "path")
-    assert "5, 6, ... cannot" in result.message or "4, 5, ... cannot" in result.message
+    assert "of agents 7, 6, 0, 1, 2, 3, ... cannot" in result.message
+
+
+def test_who_takes_hardly_any_part_is_not_named() -> None:
+    """Agent 0 asks for what the bounds of agent 1 exclude; agent 2 has a ten-thousandth of it."""
+    agents = [
+        Agent(flat(1), A=[[a]], b=[b], lower=0.0, upper=1.0, name=name)
+        for a, b, name in ((1.0, 9.0, "north"), (1.0, 0.0, "south"), (1e-4, 0.0, "east"))
+    ]
+    result = ccmac.solve(Problem(agents, row_names=["power"]), "path")
+    assert result.status == "infeasible"
+    assert "the coupled rows power and the bounds of agents" in result.message
+    assert "north" in result.message
+    assert "east" not in result.message
 
 
 # -- bounds ----------------------------------------------------------------------------------------
@@ -148,7 +161,7 @@ def test_boxes_that_no_sum_leaves(seed: int, level: float) -> None:
 
     problem, result = posed(most * (1 + level))
     assert result.status == "infeasible"
-    assert "the bounds of agents 0, 1, 2" in result.message
+    assert "the bounds of agents" in result.message
     assert "widen the bounds" in result.message
     assert farkas_value(problem, result.infeasibility) == pytest.approx(
         result.infeasibility.value, rel=1e-6, abs=1e-12

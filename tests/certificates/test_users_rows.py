@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
@@ -127,20 +126,6 @@ def test_multipliers_of_bounds_on_z_from_one_side(ends: dict[str, float]) -> Non
     assert work.ledger.of("solve")["averagings"] - before == len(ends)
     assert found.z_lower.tolist() == [6.0 if "z_lower" in ends else 0.0]
     assert found.z_upper.tolist() == [6.0 if "z_upper" in ends else 0.0]
-
-
-def test_words_name_the_rows_that_matter_most_and_the_agents() -> None:
-    _, way = posed()
-    said = "the coupled equation sum(A x + B z - b) = 0 and the bounds of agents 0, 1 cannot"
-    named = limits._in_names(way.user, said, np.array([1.0, -2.0]))
-    assert named == "the coupled rows balance, sum and the bounds of agents north, 1 cannot"
-    assert limits._in_names(way.user, said, np.array([0.0, -2.0])).startswith(
-        "the coupled rows balance and"
-    )
-    assert limits._in_names(way.user, said, np.zeros(2)).startswith("the coupled equation sum(")
-    plain: Any = Fake(row_names=None, agents={})
-    many = limits._in_names(plain, said, np.array([1.0, 2.0, 0.0, -4.0, 3.0]))
-    assert many == "the coupled rows 3, 4, 1, ... and the bounds of agents 0, 1 cannot"
 
 
 def test_a_contradiction_in_the_users_rows() -> None:

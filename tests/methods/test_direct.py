@@ -189,7 +189,7 @@ def test_averagings_are_counted_exactly() -> None:
         state = iteration.step(state)
         assert work.ledger.of("solve") - before == iteration.cost
     assert iteration.cost["averagings"] == 1
-    width = 4 * draft.m + 3 * draft.q + 7
+    width = 4 * draft.m + 3 * draft.q + 10
     assert iteration.cost["bytes"] == runtime.gather_cost(width)["bytes"]
 
 

@@ -180,7 +180,8 @@ def test_zero_equals_a_millionth_is_infeasible(where: str) -> None:
         problem = small(f, f, **{where: [[0.0]], right: [1e-6]})
     result = ccmac.solve(problem, "path")
     assert result.status == "infeasible"
-    assert abs(result.infeasibility.value) == pytest.approx(1e-6)
+    # Contradictions of several agents' own rows add up.
+    assert abs(result.infeasibility.value) == pytest.approx(1e-6 if where == "coupled" else 2e-6)
     assert result.infeasibility.radius == math.inf
 
 

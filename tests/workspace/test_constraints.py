@@ -57,7 +57,6 @@ def test_singular_values_are_those_of_the_dense_equations(seed: int) -> None:
     expected = positive(np.linalg.svd(dense_T(draft, found), compute_uv=False))
     assert found.rank == len(expected)
     assert np.allclose(found.sigma, expected, rtol=1e-11)
-    assert found.frobenius == pytest.approx(float(np.linalg.norm(expected)), rel=1e-11)
     if found.rank:
         assert found.least <= expected[-1]
         assert found.least >= expected[-1] * (1 - 1e-9)
@@ -73,9 +72,8 @@ def test_left_vectors_solve_with_the_gram_matrix_and_split_the_range(seed: int) 
     T = dense_T(draft, found)
     rows = random.standard_normal(len(T))
     assert np.allclose(found.inverse_gram(rows), np.linalg.pinv(T @ T.T, rcond=1e-9) @ rows)
-    both = np.hstack([found.U, found.U_null])
-    assert np.allclose(both @ both.T, np.eye(len(T)))
-    assert np.linalg.norm(found.U_null.T @ T) <= 1e-13 * np.linalg.norm(T)
+    outside = np.eye(len(T)) - found.U @ found.U.T
+    assert np.linalg.norm(outside @ T) <= 1e-13 * np.linalg.norm(T)
     coupled, shared = found.multipliers(rows)
     assert np.array_equal(coupled, found.unit * rows[: draft.m])
     assert np.array_equal(shared, rows[draft.m :])
@@ -92,8 +90,6 @@ def test_the_right_hand_side_is_what_the_least_norm_points_leave(seed: int) -> N
         beta = beta - A @ (np.linalg.pinv(C) @ c)
     e = found.unit_D * np.concatenate(draft.e)
     assert np.allclose(found.right, np.concatenate([found.unit * beta, e]), atol=1e-12)
-    parts = [b - A @ k.point for b, A, k in zip(draft.b, draft.A, found.kernels, strict=True)]
-    assert np.allclose(found.size_b, np.sum(np.abs(parts), axis=0))
 
 
 FAMILIES = (
@@ -159,7 +155,8 @@ def test_least_is_a_lower_bound_however_near_rows_are_to_dependence(family: str)
         assert found.rank == len(true), (family, seed)
         if true:
             assert found.least <= true[-1], (family, seed)
-            assert found.least >= 0.9 * true[-1] - 2 * found.angle * found.frobenius, (family, seed)
+            size = math.hypot(*true)
+            assert found.least >= 0.9 * true[-1] - (2 * found.angle + 1e-13) * size, (family, seed)
 
 
 @pytest.mark.parametrize("exponent", range(10, 35, 3))
@@ -182,13 +179,10 @@ def test_repeated_rows_are_listed() -> None:
     assert found.near_cut["dropped"] < 1e-2
 
 
-@pytest.mark.parametrize(("name", "value"), [("FLOATS", 3), ("ALL_FLOATS", 3), ("ROWS", 2)])
-def test_nothing_is_gathered_beyond_what_is_affordable(
-    name: str, value: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_gathered_beyond_what_is_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
     work = workspace(base(np.random.default_rng(0), 3, m=2, r=1).plant())
     assert affordable(work.problem, work.curvature)
-    monkeypatch.setattr(constraints, name, value)
+    monkeypatch.setattr(constraints, "ROWS", 2)
     assert not affordable(work.problem, work.curvature)
     assert work.gather_constraints() is None
 

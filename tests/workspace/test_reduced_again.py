@@ -34,7 +34,6 @@ def test_right_hand_sides_are_told_anew(seed: int) -> None:
     before = old.gather_constraints().beta.copy()
     again = old.gather_constraints().again(new.problem, new.local)
     assert again.beta == pytest.approx(new.gather_constraints().beta)
-    assert again.size_b == pytest.approx(new.gather_constraints().size_b)
     assert again.right == pytest.approx(new.gather_constraints().right)
     for mine, other in zip(again.kernels, new.gather_constraints().kernels, strict=True):
         assert mine.point == pytest.approx(other.point)

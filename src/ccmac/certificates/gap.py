@@ -9,11 +9,10 @@ The distance <r, w0 - w*> is taken in the user's variables, where w0 and w* are 
 feasible (repaired) point v then has F(v) - F* <= F(v) - F(u) + the bound. Nothing here needs a
 multiplier budget.
 
-Where F is strongly convex no radius is needed either. In the norm ||w||^2 = mu_x ||x||^2 + mu_z
-sum_i ||z_i||^2, whose dual norm measures r, adding F(v) >= F* + ||v - w*||^2/2 and
-F* >= F(u) + <g, w* - u> + ||w* - u||^2/2 - slack gives for e = ||v - u|| and D = ||v - w*||
+Where F is strongly convex (mu, in the user's variables) no radius is needed: with e = ||v - u|| and
+D = ||v - w*|| the bound is taken with w* itself in the place of R, and F(v) - F* >= mu D^2 / 2, so
 
-    D^2 <= (||r|| + e) D + ||r|| e + c,   c = F(v) - F(u) + slack + ||p|| dist(u).
+    mu D^2 / 2 <= c + ||r|| D,     c = F(v) - F(u) + slack + ||r|| e + ||p|| dist(u).
 
 With bounds and inequalities :mod:`ccmac.certificates.duality` has the gap.
 """
@@ -21,6 +20,7 @@ With bounds and inequalities :mod:`ccmac.certificates.duality` has the gap.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -35,7 +35,6 @@ from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import piece_sums
 
-SEEN = 0.7e-4  # distance from the equations, whatever their size, with which none is optimal
 REPAIRED = 1e-2  # share of the accuracy that a repair, or a projection, may leave
 
 
@@ -98,8 +97,8 @@ class Gap:
     multiplier: Array | None = None
     unit: float = 1.0  # ||(x, mean z)|| in the user's variables at most, per unit of ``distance``
     source: str = "last"  # last iterate or average
-    error: float = math.inf  # ||(x, z) - (x*, z*)|| at most (inf: F is not strongly convex)
-    lacks: float = 0.0  # what rounding may have taken from ||gradient + p||, counted in the rest
+    error: float = math.nan  # ||(x, z) - (x*, z*)|| at most (nan: F is not strongly convex)
+    excess: float = 0.0  # F(w) - F* <= excess + slope D, D the distance of w from w*
 
     def bound(self, radius: float) -> float:
         """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius; never below zero."""
@@ -154,10 +153,6 @@ class Gap:
         }
 
 
-def strong_distance(r: float, moved: float, rest: float) -> float:
-    """Largest D with D^2 <= (r + moved) D + r moved + rest."""
-    b = r + moved
-    return 0.5 * (b + math.sqrt(max(b * b + 4.0 * (r * moved + rest), 0.0)))
 
 
 class GapCertifier(Certifier):
@@ -171,31 +166,13 @@ class GapCertifier(Certifier):
     ) -> None:
         super().__init__(realized)
         self.w0 = w0
-        self.convexity = convexity
+        n = realized.space.runtime.n
+        mu_x, mu_z = convexity
+        mu = min(mu_x, n * mu_z)
+        lifted = self.space.z_end < self.space.size
+        self.mu = mu if mu < math.inf and not lifted else 0.0  # of F in (x, z); y has none
         # ||(x, mean z)|| of an execution vector of length one at most: mean z = s sum_i z_i / n.
-        copies = math.sqrt(realized.space.runtime.n)
-        self.unit = max(1.0, realized.s / copies) if realized.space.q else 1.0
-
-    @property
-    def strong(self) -> bool:
-        """Whether the solution is unique by declared curvature (not in a lift: y has none)."""
-        mu = min(self.convexity)
-        return 0 < mu < math.inf and self.space.z_end == self.space.size
-
-    @property
-    def error_unit(self) -> float:
-        """||(x, z)|| in the user's variables at most, z the mean, where the strong norm is 1."""
-        mu_x, mu_z = self.convexity
-        return 1.0 / math.sqrt(min(mu_x, self.space.runtime.n * mu_z))
-
-    def _in_strong_units(self, w: Array, *, dual: bool = False) -> Array:
-        """w with ||w||^2 = mu_x ||x||^2 + mu_z sum_i ||z_i||^2 (or its dual) as plain square."""
-        mu_x, mu_z = self.convexity
-        scales = math.sqrt(mu_x), math.sqrt(mu_z) * self.realized.s
-        out = w.copy()
-        self.space.x(out)[...] *= 1.0 / scales[0] if dual else scales[0]
-        self.space.z(out)[...] *= 1.0 / scales[1] if dual else scales[1]
-        return out
+        self.unit = max(1.0, realized.s / math.sqrt(n)) if realized.space.q else 1.0
 
     def value(self, w: Array) -> float:
         """sum_i f_i at each agent's own copy; one averaging."""
@@ -207,16 +184,10 @@ class GapCertifier(Certifier):
         self.space.z(step)[...] *= self.realized.s / math.sqrt(self.space.runtime.n)
         return step
 
-    def _ask(
-        self, *products: tuple[Array, Array], at: Array | None = None, more: tuple[Array, ...] = ()
-    ) -> Piggyback:
-        """Inner products, ``more`` columns, last the value of F ``at`` a point: next message."""
-        space = self.space
-        columns = [space.partial_dots(u, v) for u, v in products]
-        columns += more
-        if at is not None:
-            columns.append(self.realized.objective.values(at))
-        return space.runtime.piggyback(np.concatenate(columns, axis=1))
+    def _ask(self, *products: tuple[Array, Array], more: tuple[Array, ...] = ()) -> Piggyback:
+        """Inner products and ``more`` columns: in the next message."""
+        columns = [self.space.partial_dots(u, v) for u, v in products]
+        return self.space.runtime.piggyback(np.concatenate([*columns, *more], axis=1))
 
     def gap(
         self,
@@ -224,28 +195,26 @@ class GapCertifier(Certifier):
         gradient: Array,
         p: Array,
         *,
-        value: float | None = None,
         distance: Later | None = None,
         slack: Later = zero,
         multiplier: Array | None = None,
-        stiff: float = 0.0,
     ) -> Gap:
-        """The bound at w itself with the dual vector p in Range K'.
+        """The bound at w itself with the dual vector p in Range K', and its ``multiplier``.
 
-        ``multiplier`` is that of p; the gradient is rounded like ``stiff`` w too. Cost: one
-        averaging, one residual where the distance to the feasible set is not known. Scalars are
-        piggybacked; sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is (sum_i
-        ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
+        Cost: one averaging, one residual where the distance to the feasible set is not known.
+        Scalars are piggybacked; sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <=
+        1 is (sum_i ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
         """
         objective = self.realized.objective
         space = self.space
+        n = space.runtime.n
         r = gradient + p
         way = self.way(w)
-        pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way), (w, w))
         L = objective.L if math.isfinite(objective.L) else 0.0
-        off = 4 * EPS * (L + stiff) * np.sqrt(space.partial_dots(w, w))
-        more = tuple(self.rounding(w, gradient, r, off))
-        received = self._ask(*pairs, at=w if value is None else None, more=more)
+        off = 4 * EPS * L * np.sqrt(space.partial_dots(w, w))
+        more = (*self.rounding(w, gradient, r, off), objective.values(w))
+        pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way), (w, w))
+        received = self._ask(*pairs, more=more)
         if distance is None:
             distance = zero
             if not self._system.empty:
@@ -253,35 +222,33 @@ class GapCertifier(Certifier):
                 misfit = space.piggyback((residual, residual))
                 distance = partial(self._distance, misfit)
         own = space.runtime.piggyback(piece_sums(space.x(r) ** 2, space.d)[:, None])
-        mean = space.runtime.average(space.z(r))[0] * (space.runtime.n / self.realized.s)
+        mean = space.runtime.average(space.z(r))[0] * (n / self.realized.s)
         slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))
-        sums = received.value + self.unseen**2
-        inner, steep, size, moved, length, *rest = (float(v) for v in sums)
-        value = rest[2] if value is None else value
+        inner, *squares, value = (float(v) for v in received.value)
+        steep, size, moved, length = (math.sqrt(v + self.unseen**2) for v in squares[:4])
         # All that rounding may take is added here.
-        lacks, away = self._lost(math.sqrt(length), np.array(rest[:2]))
+        lacks, away = self._lost(length, np.array(squares[4:]))
         scale = execution_radius(self.realized, 1.0)
-        travelled = math.sqrt(moved)
-        base = slack() + inner + scale * travelled * lacks
-        base += 4 * EPS * space.runtime.n * math.sqrt(steep * length)
+        slope += scale * lacks
         far = distance() + away
+        excess = slack() + (size + lacks) * far + 4 * EPS * n * (abs(value) + steep * length)
         smooth = math.isfinite(objective.L)
-        steepness = objective.L if smooth else math.sqrt(steep)
+        steepness = objective.L if smooth else steep
         return Gap(
             w,
             gradient,
             p,
             value,
-            base + (math.sqrt(size) + lacks) * far,
-            slope + scale * lacks,
+            excess + inner + moved * scale * lacks + self.unseen**2,
+            slope,
             far,
-            travelled,
+            moved,
             steepness if steepness > 0 else 1.0,  # F is flat: violations count all the same
             smooth,
             scale,
             multiplier,
             self.unit,
-            lacks=lacks,
+            excess=excess,
         )
 
     def repaired(self, w: Array, wanted: float | Later) -> tuple[Array, Later]:
@@ -290,105 +257,66 @@ class GapCertifier(Certifier):
             return w, zero
         return self._repair(w, wanted)
 
+    def _accuracy(self, w: Array, gradient: Array, goal: Goal) -> Callable[[], tuple[float, float]]:
+        """(how near to the feasible set a point is to be repaired, how far a slope projected).
+
+        Known with the next message.
+        """
+        way = self.way(w)
+        objective = self.realized.objective
+        more = (objective.values(w),)
+        received = self._ask((gradient, gradient), (way, way), more=more)
+
+        def known() -> tuple[float, float]:
+            steep, moved, value = (float(v) for v in received.value)
+            radius = max(goal.required(math.sqrt(moved)), 1e-300)
+            size = max(math.sqrt(steep), 1e-300)
+            if math.isfinite(objective.L):
+                size = max(size, objective.L * execution_radius(self.realized, radius))
+            epsilon = REPAIRED * goal.epsilon(value)
+            return min(epsilon / size, 0.5 * goal.tol / self.unit), epsilon / radius
+
+        return known
+
     def tight_smooth(self, w: Array, goal: Goal) -> Gap:
         """At the repaired point with p = -Pi_N grad F: affine calls and one gradient."""
         objective = self.realized.objective
-        way = self.way(w)
-        gradient = objective.gradient(w)
-        received = self._ask((gradient, gradient), (way, way), at=w)
-
-        def accuracy() -> tuple[float, float]:
-            steep, moved, value = (float(v) for v in received.value)
-            radius = goal.required(math.sqrt(moved))
-            reach = objective.L * execution_radius(self.realized, radius)
-            size = max(math.sqrt(steep), reach, 1e-300)
-            epsilon = REPAIRED * goal.epsilon(value)
-            return min(epsilon / size, self._near(goal)), epsilon / max(radius, 1e-300)
-
+        accuracy = self._accuracy(w, objective.gradient(w), goal)
         repaired, distance = self.repaired(w, lambda: accuracy()[0])
         gradient, _ = objective.precise_gradient(repaired)
         p, multiplier = self.project(gradient, lambda: accuracy()[1])
         return self.gap(repaired, gradient, p, distance=distance, multiplier=multiplier)
 
-    def tight_subgradient(
-        self,
-        w: Array,
-        gradient: Array,
-        goal: Goal,
-        slack: Later = zero,
-        share: float = 1.0,
-        stiff: float = 0.0,
-    ) -> Gap:
-        """At the repaired point (w itself where F is infinite there), from a subgradient at w.
+    def tight_subgradient(self, w: Array, gradient: Array, goal: Goal, slack: Later = zero) -> Gap:
+        """At the repaired point v (w itself where F is infinite there), from a subgradient at w.
 
-        F(v) - F* <= F(v) - F(w) + bound(w); the repaired v is used if its value is finite. For a
-        strongly convex F it is repaired as far as rounding allows, so that it counts as feasible
-        in the error bound; ``share`` of the convexity holds along the subgradient given, which
-        is rounded like ``stiff`` w.
+        F(v) - F* <= F(v) - F(w) + bound(w). For a strongly convex F it is repaired as far as
+        rounding allows, so that it counts as feasible in the error bound.
         """
-        way = self.way(w)
-        received = self._ask((gradient, gradient), (way, way), at=w)
-
-        def near() -> float:
-            radius = goal.required(math.sqrt(float(received.value[1])))
-            return REPAIRED * goal.epsilon(float(received.value[2])) / max(radius, 1e-300)
-
-        p, multiplier = self.project(gradient, near)
-        steep, moved, value = (float(v) for v in received.value)
-        found = self.gap(
-            w, gradient, p, value=value, slack=slack, multiplier=multiplier, stiff=stiff
-        )
-        steep = max(math.sqrt(steep), 1e-300)
-        if math.isfinite(self.realized.objective.L):
-            reach = execution_radius(self.realized, goal.required(math.sqrt(moved)))
-            steep = max(steep, self.realized.objective.L * reach)
-        epsilon = REPAIRED * goal.epsilon(value)
-        wanted = 0.0 if self.strong else min(epsilon / steep, self._near(goal))
-        repaired, distance = self.repaired(w, wanted)
-        return self._moved_to(repaired, distance, found, slack, share)
-
-    def _moved_to(
-        self, repaired: Array, distance: Later, found: Gap, slack: Later, share: float
-    ) -> Gap:
-        """The bound at w carried to a feasible point; with an error bound where F is strong."""
-        w = found.w
-        gradient = found.gradient
-        p = found.p
-        pairs = [(p, p), (gradient, gradient), (repaired, repaired)]
-        if self.strong:
-            r = self._in_strong_units(gradient + p, dual=True)
-            step = self._in_strong_units(repaired - w)
-            pairs += [(r, r), (step, step)]
-        received = self._ask(*pairs, at=repaired).value
-        size, steep, length, *strong, there = (float(v) + self.unseen**2 for v in received)
+        accuracy = self._accuracy(w, gradient, goal)
+        p, multiplier = self.project(gradient, lambda: accuracy()[1])
+        found = self.gap(w, gradient, p, slack=slack, multiplier=multiplier)
+        repaired, distance = self.repaired(w, 0.0 if self.mu > 0 else accuracy()[0])
+        step = repaired - w
+        objective = self.realized.objective
+        pairs = ((step, step), (gradient, gradient), (gradient + p, gradient + p))
+        received = self._ask(*pairs, more=(objective.values(repaired),))
+        *squares, there = (float(v) for v in received.value)
         if not math.isfinite(there):
             return found
-        lost = abs(found.value) + abs(there) + math.sqrt(steep * length)
-        lost *= 4 * EPS * (self.space.runtime.n + 8)
-        error = math.inf
+        moved, steep, left = (math.sqrt(v + self.unseen**2) for v in squares)
         away = distance()
-        if self.strong:
-            root = math.sqrt(share)
-            mu_x, mu_z = self.convexity
-            least = min(mu_x, mu_z * self.realized.s**2)
-            rest = there - found.value + slack() + lost
-            rest += (math.sqrt(size) + found.lacks) * found.distance
-            # The feasible point next to the repaired one: F is larger there by its slope, which is
-            # that at w and what L adds on the way (of kinks: that at w alone).
-            L = self.realized.objective.L
-            there_by = L * (math.sqrt(strong[1] / least) + away) if math.isfinite(L) else 0.0
-            rest += (math.sqrt(steep) + there_by) * away
-            r_size = (math.sqrt(strong[0]) + found.lacks / math.sqrt(least)) / root
-            most = max(mu_x, mu_z * self.realized.s**2)
-            moved = root * (math.sqrt(strong[1]) + away * math.sqrt(most))
-            error = strong_distance(r_size, moved, rest) * self.error_unit / root
-            error += away * self.unit
-        base = found.base + there - found.value + lost
-        return replace(found, w=repaired, value=there, base=base, distance=away, error=error)
-
-    def _near(self, goal: Goal) -> float:
-        """How near to the feasible set a repaired point has to be for its rows."""
-        return 0.5 * goal.tol / self.unit
+        rise = there - found.value + 4 * EPS * self.space.runtime.n * abs(there)
+        error = math.nan
+        if self.mu > 0:
+            # The feasible point next to v: F is larger there by its slope, which L may increase.
+            L = objective.L if math.isfinite(objective.L) else 0.0
+            c = found.excess + rise + left * moved + (steep + L * (moved + away)) * away
+            root = math.sqrt(found.slope**2 + 2.0 * self.mu * max(c, 0.0))
+            error = (found.slope + root) / self.mu + away * self.unit
+        return replace(
+            found, w=repaired, value=there, base=found.base + rise, distance=away, error=error
+        )
 
 
 class Prover(Protocol):
@@ -441,10 +369,8 @@ class GapJudge(Judge):
             evidence = Evidence("schedule", over(found.violation, self.goal.tol), rests)
         kind = "schedule" if finished else "bound"
         self.record["proved_by"] = kind if evidence.met else "nothing"
-        # No Euclidean error is claimed where F is not strongly convex.
-        error = found.error if math.isfinite(found.error) else math.nan
         proved = self.prover.certifier.proved(
-            found.w, found.gradient, found.multiplier, error, found.slope, found.distance
+            found.w, found.gradient, found.multiplier, found.error, found.slope, found.distance
         )
         return Check(found.bound(found.required(self.goal)), evidence, proved)
 

@@ -12,9 +12,9 @@ t >= ||(P_i^{-1} H_xz)|| and ||u|| <= ||v|| + t ||c||,
 
     w'Hw >= mu ||w||^2,    1/mu = (p^{-1/2} + t sigma^{-1/2})^2 + 1/sigma.
 
-No rank is decided: rows may be any combinations of the equations. What rounding changed in them
-(eta), in S and in H itself, and what flat directions bend after all is subtracted (``lost``); eps,
-at least the rounding of W, is the best of a few. Then with r and delta as in
+No rank is decided: rows may be any combinations of the equations; eps is the best of a few. What
+rounding changes (a constant times eps times sizes, conditions and magnitudes) may be a twentieth of
+mu; a tenth is given away for it, or nothing is said. Then with r and delta as in
 :mod:`ccmac.certificates.proof`, D = ||w - w*||, s^2 = (w - w*)'H(w - w*) and w - w* split along
 ker K (e) and across (<= delta):
 
@@ -32,14 +32,9 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.inputs import Array
-from ccmac.linalg.extended import rounded_sum
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace.constraints import Constraints
-from ccmac.workspace.declared import SOLVES
 from ccmac.workspace.schur import LocalModel
-
-SHARE = 1.1  # of the energy, so that what rounding left of a row may be split off
-REGULAR = 10.0 ** -np.arange(2.0, 13.0, 2.0)  # eps relative to the size of W
 
 
 def inner_bound(r: float, delta: float, mu: float, L: float) -> float:
@@ -52,49 +47,17 @@ def inner_bound(r: float, delta: float, mu: float, L: float) -> float:
 
 
 def local_numbers(model: LocalModel, H: Array, d: int) -> list[float]:
-    """One agent's numbers: p, t^2, rounding of its parts of S, W and G, what is lost, margins and
-    ||H_zz||.
-    """
+    """One agent's numbers: p, t^2, what rounding leaves of its part of S, margins, ||H||."""
     size = float(np.linalg.norm(H))
-    N = model.N
-    q = model.q
-    rounding = 4 * (len(H) + 4) * EPS
-    bends = float(np.linalg.norm(H[:, :d] @ model.along)) + rounding * size
-    p, kappa = _least(N.T @ H[:d, :d] @ N, rounding)
-    solved_z = model.solved[:, :q]
-    solved_rows = model.solved[:, q:]
-    t = float(np.linalg.norm(solved_z))
-    back = float(np.linalg.norm(solved_rows))
-    off = SOLVES * max(1, N.shape[1]) * kappa * EPS + rounding
-    Q = float(np.linalg.norm(model.H_xz))
-    R = float(np.linalg.norm(model.rows))
-    G = rounding * float(np.linalg.norm(model.corner))
-    return [
-        p,
-        (t * (1 + off)) ** 2,
-        off * Q * t + rounding * size,
-        off * R * back,
-        off * R * t + G,
-        2 * bends,
-        model.flat.kept,
-        model.flat.dropped,
-        float(np.linalg.norm(model.H_zz)),
-    ]
-
-
-def _least(P: Array, rounding: float) -> tuple[float, float]:
-    """(a lower bound of the least eigenvalue, condition), in units of the diagonal or as it is."""
-    if not len(P):
-        return math.inf, 1.0
-    values = np.linalg.eigvalsh(P)
-    diagonal = np.maximum(P.diagonal(), np.finfo(float).tiny)
-    unit = 1 / np.sqrt(diagonal)
-    scaled = np.linalg.eigvalsh(unit[:, None] * P * unit)
-    plain = float(values[0]) - rounding * float(values[-1])
-    even = (float(scaled[0]) - rounding * float(scaled[-1])) * float(diagonal.min())
-    least = max(plain, even)
+    P = model.N.T @ H[:d, :d] @ model.N
+    values = np.linalg.eigvalsh(P) if len(P) else np.array([math.inf])
+    unit = 1 / np.sqrt(np.maximum(P.diagonal(), np.finfo(float).tiny))
+    scaled = np.linalg.eigvalsh(unit[:, None] * P * unit) if len(P) else np.ones(1)
+    least = max(float(values[0]), float(scaled[0] / (unit**2).max(initial=0.0)) if len(P) else 0.0)
     kappa = float(scaled[-1] / scaled[0]) if scaled[0] > 0 else math.inf
-    return least, kappa
+    t = float(np.linalg.norm(model.solved[:, : model.q]))
+    off = 20 * EPS * (len(H) + 4) * (kappa * float(np.linalg.norm(model.H_xz)) * t + size)
+    return [least, t * t, off, kappa, model.flat.kept, model.flat.dropped, size]
 
 
 @dataclass(frozen=True)
@@ -110,58 +73,30 @@ class Inside:
     dropped: float
 
 
-def inside(K: Array, q: int, facts: Array, reduced: Constraints, L: float) -> Inside:
+def inside(K: Array, q: int, facts: Array, reduced: Constraints) -> Inside:
     """From the summed matrix in (c, whitened rows), q of them c, and all :func:`local_numbers`."""
-    p, kept = (float(facts[:, k].min()) for k in (0, 6))
-    dropped = float(facts[:, 7].max())
-    size = rounded_sum(facts[:, 8])
-    t = math.sqrt(rounded_sum(facts[:, 1]))
-    off_S, off_W, off_G, bends = (rounded_sum(facts[:, k]) for k in (2, 3, 4, 5))
-    S = K[:q, :q]
-    G = K[q:, :q]
-    W = -K[q:, q:]
-    count = EPS * (len(K) + len(facts) + 4)
-    eta = off_G + 8 * count * float(np.linalg.norm(G))
-    if reduced.rank:
-        if not reduced.least > 0:
-            return Inside(0.0, off_S, size, kept, dropped)
-        moved = float(reduced.sigma[-1]) - reduced.least + 8 * count * reduced.frobenius
-        eta += moved / float(reduced.sigma[-1])
-    lost = 2 * (off_S + 8 * count * float(np.linalg.norm(S))) + bends
-    off_W += 16 * count * float(np.linalg.norm(W))
-    mu = 0.0 if not p > 0 else _best((S, G, W), (p, t), (lost, off_W, eta))
-    mu = mu * (1 - reduced.angle) ** 2 - 2 * L * reduced.angle
-    return Inside(max(float(mu), 0.0), off_S, size, kept, dropped)
+    p, _, _, _, kept, _, _ = facts.min(axis=0).tolist()
+    _, t2, noise, _, _, _, size = facts.sum(axis=0).tolist()
+    kappa, dropped = facts[:, 3].max(), float(facts[:, 5].max())
+    mu = 0.0
+    if p > 0:
+        mu = _curvature(K[:q, :q], K[q:, :q], -K[q:, q:], 1 / math.sqrt(p), math.sqrt(t2))
+    lost = noise + 8 * EPS * (len(K) + len(facts)) * (kappa + reduced.condition) * size
+    mu = 0.9 * mu if lost <= mu / 20 else 0.0
+    return Inside(mu, noise, size, kept, dropped)
 
 
-def _best(
-    blocks: tuple[Array, Array, Array], own: tuple[float, float], off: tuple[float, float, float]
-) -> float:
-    """The largest mu over some eps."""
-    (S, G, W), (p, t), (lost, off_W, eta) = blocks, own, off
-    root_p = 1 / math.sqrt(p)
+def _curvature(S: Array, G: Array, W: Array, root_p: float, t: float) -> float:
+    """The largest mu of the module text over some eps."""
     if not len(S):
-        return min(1 / root_p**2 - lost, np.finfo(float).max) if p < math.inf else 1.0
-    values, vectors = np.linalg.eigh(S)
-    half = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    top = float(np.linalg.norm(W))
-    if not top > 0:
-        top = 1 / float(values[-1]) if values[-1] > 0 else 1.0
+        return 1 / root_p**2 if root_p > 0 else 1.0
+    top = float(np.linalg.norm(W)) or 1.0
     best = 0.0
-    for eps in top * REGULAR if len(W) else np.ones(1):
-        if eps < off_W:
-            break
-        rows = np.zeros((0, len(S)))
-        if len(W):
-            factor = np.linalg.cholesky(W + eps * np.eye(len(W)))
-            rows = scipy.linalg.solve_triangular(factor, G, lower=True) / math.sqrt(SHARE)
-        s = np.linalg.svd(np.vstack([half, rows]), compute_uv=False)
-        # A triangular solve is right to its backward error, times the condition of the factor.
-        wide = 1 + math.sqrt(top / eps)
-        least = float(s[-1]) - 8 * EPS * (len(S) + len(W)) * wide * float(s[0])
-        if least <= 0:
-            continue
-        root = 1 / least
-        apart = SHARE / (SHARE - 1) * eta**2 / eps
-        best = max(best, 1 / ((root_p + t * root) ** 2 + root**2) - lost - apart)
+    for eps in top * 10.0 ** -np.arange(2.0, 11.0, 2.0) if len(W) else np.ones(1):
+        factor = np.linalg.cholesky(W + eps * np.eye(len(W)))
+        rows = scipy.linalg.solve_triangular(factor, G, lower=True)
+        sigma = float(np.linalg.eigvalsh(S + rows.T @ rows)[0])
+        if sigma > EPS * len(S) / eps:
+            root = 1 / math.sqrt(sigma)
+            best = max(best, 1 / ((root_p + t * root) ** 2 + root**2))
     return best

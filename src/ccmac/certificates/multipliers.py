@@ -13,14 +13,10 @@ from functools import partial
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.lanczos import agreed_dots
-from ccmac.problem import Problem
 from ccmac.runtime.space import lengths, piece_sums, row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
-
-CONFLICT = 1e-7
+from ccmac.workspace.coupling import block_families, right_hand_sides
 
 
 @dataclass(frozen=True)
@@ -76,17 +72,9 @@ class Recovery:
         self.coupling = work.coupling
         self.local = work.local
         self.shared = work.shared
-        count = len(problem.agents)
-        d = list(problem.d.values())
-        ledger = runtime.ledger
-        q = [problem.q] * count
-        p = list(problem.p.values())
-        r = list(problem.r.values())
-        present = problem.present
-        self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger, present="C" in present)
-        self.D = LocalFamily("D", problem.blocks("D"), r, q, ledger, present="D" in present)
-        self.b = right_hand_sides(problem).b
-        self.c, self.e = self.local.right, _stacked_right(problem)
+        families = block_families(problem, runtime.ledger)
+        self.C, self.D = families["C"], families["D"]
+        self.b, self.c, self.e = right_hand_sides(problem)
         self._scale: float | None = None
 
     # -- how far a point is from satisfying the equations ------------------------------------------
@@ -216,11 +204,3 @@ class Recovery:
             q = s + (gamma / before) * q
             delta = agreed_dots(runtime, q, q)[0]
         return x
-
-
-def _stacked_right(problem: Problem) -> Array:
-    pieces = [
-        np.zeros(problem.r[i]) if agent.e is None else agent.e
-        for i, agent in problem.agents.items()
-    ]
-    return np.concatenate([np.zeros(0), *pieces])

@@ -50,7 +50,7 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.constraints import Constraints
 
 Pieces = list[Long]  # one x_i an agent
-NUMBERS = 7  # of an agent's row, apart from its vectors
+NUMBERS = 10  # of an agent's row, apart from its vectors
 
 
 @dataclass(frozen=True)
@@ -74,21 +74,36 @@ class Share:
         self.A = reduced.A[k]
         self.B = reduced.B[k]
         self.C = reduced.C[k]
-        self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
-        self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
+        self.D = reduced.own_D[k]
+        self.b, self.c, self.e = (work.problem.sides(name)[k] for name in "bce")
+        self.unit = reduced.unit
         self.kernel = reduced.kernels[k]
-        self.hidden = reduced.hidden(k)
         self.L = float(work.curvature.own_L[self.i])
+        self.n = work.problem.n
 
-    def gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
-        """(grad f_i, a bound on its rounding)."""
-        gradient = self.objective.precise_gradient(x, z)
-        rounding = gradient_rounding(gradient, np.concatenate([x, z]), self.L)
-        return gradient.astype(np.longdouble), rounding
+    def gradient(self, x: Array | Long, z: Array | Long) -> Long:
+        """grad f_i."""
+        return self.objective.precise_gradient(x, z).astype(np.longdouble)
+
+    def rounding(self, gradient: Array | Long, x: Long, z: Long) -> list[float]:
+        """What rounding may take from the gradient, from the distance to the local equations and
+        from this agent's part of the coupled unit rows: eps times sizes times magnitudes.
+        """
+        many = 4 * EPS_LONG * (self.d + self.q + self.n)
+        here = np.abs(x).astype(np.float64)
+        local = 0.0
+        space = self.kernel.space
+        if space.rank:
+            local = norm(space.inverse_lengths * (np.abs(self.C) @ here + np.abs(self.c)))
+            local /= float(space.singular[-1])
+        there = np.abs(z).astype(np.float64)
+        rows = np.abs(self.A) @ here + np.abs(self.B) @ there + np.abs(self.b)
+        slope = gradient_rounding(gradient, np.concatenate([x, z]), self.L)
+        return [slope, (many * local) ** 2, many * norm(self.unit * rows)]
 
     def misfit(self, x: Array | Long, z: Array | Long) -> Long:
         """A_i x_i + B_i z - b_i."""
-        return product(self.A, x) + product(self.B, z) - self.b
+        return product(self.A, x) + product(self.B, z) - self.b.astype(np.longdouble)
 
     def onto_local(self, x: Array | Long) -> Long:
         """The nearest point to x on {C_i x = c_i}, as far as the kernel is known."""
@@ -109,14 +124,7 @@ class Share:
         space = self.kernel.space
         if not space.rank:
             return 0.0
-        unit = space.inverse_lengths
-        off = norm(unit * (product(self.C, x) - self.c))
-        off += (
-            4
-            * EPS_LONG
-            * (self.d + 2)
-            * (norm(unit[:, None] * self.C) * norm(x) + norm(unit * self.c))
-        )
+        off = norm(space.inverse_lengths * (product(self.C, x) - self.c))
         return off / float(space.singular[-1])
 
     def stationarity(self, gradient: Long, multiplier: Array | Long) -> tuple[float, Array]:
@@ -125,19 +133,20 @@ class Share:
 
     def contribution(self, x: Long, z: Long, multiplier: Long) -> Contribution:
         """The share at a point, which is also looked at as rounded to doubles."""
-        gradient, rounding = self.gradient(x, z)
+        precise = self.objective.precise_gradient(x, z)
+        gradient = precise.astype(np.longdouble)
         r, kappa = self.stationarity(gradient[: self.d], multiplier)
         x_high = x.astype(np.float64)
         z_high = z.astype(np.float64)
         numbers = [
-            rounding,
+            *self.rounding(precise, x, z),
             r * r,
             square(x_high),
             self.local_distance(x) ** 2,
             self.objective.value(x_high, z_high),
             square(product(self.C, x_high) - self.c),
+            square(product(self.D, z_high) - self.e),
             square(x - x_high),
-            *(square(product(D, z_high) - e) for D, e in self.hidden),
         ]
         rounded = self.misfit(x_high, z_high).astype(np.float64)
         row = np.concatenate(
@@ -199,17 +208,6 @@ class Proof:
         return Cost(**{u: k for u, k in cost.items() if u not in absent})
 
     # -- the point ---------------------------------------------------------------------------------
-    def repaired(self, x: Array, copies: Array) -> tuple[Pieces, Long]:
-        """(x by agents, z) moved onto the equations: two averagings."""
-        pieces, z = self._met(x, copies)
-        if self.reduced.rank:
-            self._charge(A=2, B=1)
-            shares = [halves(a.misfit(v, z)) for a, v in zip(self.agents, pieces, strict=True)]
-            pieces, z, _ = self._moved(
-                pieces, z, summed(gathered_rows(self.runtime, np.stack(shares)))
-            )
-        return pieces, z
-
     def _met(self, x: Array, copies: Array) -> tuple[Pieces, Long]:
         """The copies' mean and x on the local equations, moved onto all: one averaging."""
         self._charge(A=2, C=2)
@@ -255,7 +253,7 @@ class Proof:
         multiplier = np.zeros(self.problem.m)
         for _ in range(3 if self.reduced.rank else 0):
             self._charge(gradients=1, A=3, B=1, C=2)
-            slopes = [a.gradient(v, z)[0] for a, v in zip(self.agents, pieces, strict=True)]
+            slopes = [a.gradient(v, z) for a, v in zip(self.agents, pieces, strict=True)]
             coupled, along, slope, size = self.sums(pieces, z, slopes)
             multiplier = self.best_multiplier(along, slope.astype(np.float64))
             pieces, z, length = self._moved(pieces, z, coupled)
@@ -274,7 +272,7 @@ class Proof:
     @property
     def row(self) -> int:
         """Floats of a share."""
-        return 3 * self.problem.m + 2 * self.problem.q + NUMBERS + len(self.agents[0].hidden)
+        return 3 * self.problem.m + 2 * self.problem.q + NUMBERS
 
     @property
     def contribution_cost(self) -> Cost:
@@ -312,37 +310,34 @@ class Proof:
         # Of masked sums each is wrong by the grain, and rounded once.
         hidden = self.runtime.averaging.hides
         grain = self.runtime.averaging.grain if hidden else 0.0
-        rounding, r2, x2, off2, value, local2, tail2, *shared2 = np.add.reduce(numbers) + grain
+        rounding, lost2, lost, r2, x2, off2, value, *own2, tail2 = np.add.reduce(numbers) + grain
         on_z, shared = _stripped(
             slope + product(reduced.Bbar.T, multiplier), reduced.D, reduced.shared
         )
         size = math.hypot(math.sqrt(x2), norm(z_high))
         tail = math.hypot(math.sqrt(tail2), norm(z - z_high))
         r = math.hypot(math.sqrt(r2), on_z) + float(rounding)
+        off = math.sqrt(off2) + math.sqrt(lost2)
         away = 0.0
-        off = math.sqrt(off2)
         if reduced.rank:
             # Who moves onto the local rows first moves the coupled ones, of length one, as well.
-            away = norm(self._violation(coupled, z)) + math.sqrt(2 * m) * off
-            many = self._widest + self.problem.n
-            right = norm(reduced.unit * reduced.size_b) + norm(reduced.e)
-            away += 4 * EPS_LONG * many * (math.sqrt(2 * m) * size + right)
+            away = norm(self._violation(coupled, z)) + math.sqrt(2 * m) * off + float(lost)
+            away += 4 * EPS_LONG * (q + 2) * (norm(reduced.D) * norm(z) + norm(reduced.e))
             if hidden:
                 r += 4 * EPS * norm(slope) + 4 * math.sqrt(q) * grain
                 away += norm(reduced.unit * (4 * EPS * np.abs(coupled) + 4 * grain))
-            away += reduced.off_D * norm(z) + reduced.off_e
+                away += reduced.off * (1 + norm(z))
             away = away / reduced.least if reduced.least > 0 else math.inf
         delta = off + away
         error = self._error(r, delta) + tail
         gradients = [share.gradient.astype(np.float64) for share in contributions]
         gz = np.stack([g[a.d :] for a, g in zip(self.agents, gradients, strict=True)])
         gx = [g[: a.d] for a, g in zip(self.agents, gradients, strict=True)]
-        own = norm((product(reduced.D, z_high) - reduced.e) / reduced.unit_D)
         present = self.problem.present
         residuals = {
             "coupled": norm(np.add.reduce(rounded)),
-            "local": math.sqrt(local2) if "C" in present else 0.0,
-            "shared": math.sqrt(shared2[0]) if shared2 else own,
+            "local": math.sqrt(own2[0]) if "C" in present else 0.0,
+            "shared": math.sqrt(own2[1]) if "D" in present else 0.0,
             "consensus": 0.0,
         }
         report = Particulars(
@@ -431,41 +426,3 @@ class ProofJudge(Judge):
         known = iteration.proved(state)
         found = self.proof.at(*iteration.point(state)) if known is None else known
         return check_of(found, self.tol)
-
-
-def unmet(work: Workspace, reduced: Constraints, passes: int) -> tuple[Array, float]:
-    """(misfit of the scaled rows at the point closest to all equations, distance of the right-hand
-    sides from the range), the rows of the C_i of length one counted like all others.
-
-    A point is moved onto the equations in ``passes``: the angles of the kernels turn what is left
-    of the right-hand sides, and not all of them. With Z a basis of ker T', g = Z'(what is left) and
-    W_i = A_i C_i^+ in scaled rows, lambda = (Z a, -W_i'Z a) are the multipliers with K'lambda = 0,
-    and a = (I + Z' sum W_i W_i' Z)^-1 g are those along the misfit, of length (a'g)^(1/2). One
-    averaging for each pass, and one of l min(l, d) floats.
-    """
-    agents = [Share(work, reduced, k) for k in range(len(reduced.kernels))]
-    pieces = [agent.onto_local(agent.kernel.point) for agent in agents]
-    z: Long = np.zeros(work.problem.q, dtype=np.longdouble)
-    left = reduced.right
-    for _ in range(passes):
-        multiplier, shared = reduced.multipliers(reduced.inverse_gram(left))
-        moved = [v + a.inside(a.A.T @ multiplier) for a, v in zip(agents, pieces, strict=True)]
-        pieces = [a.onto_local(v) for a, v in zip(agents, moved, strict=True)]
-        z = z + reduced.Bbar.T @ multiplier + reduced.D.T @ shared
-        rows = [halves(a.misfit(v, z)) for a, v in zip(agents, pieces, strict=True)]
-        coupled = summed(work.runtime.gather(np.stack(rows)))
-        misfit = -reduced.unit * coupled, reduced.e - product(reduced.D, z)
-        left = np.concatenate(misfit).astype(np.float64)
-    wide = int(work.curvature.d.max(initial=0))
-    m = work.problem.m
-    own = []
-    for agent in agents:
-        space = agent.kernel.space
-        through = reduced.unit[:, None] * (agent.A @ (space.basis / space.singular))
-        own.append(reduced.packing.factor(through, agent.i, wide))
-    packing = reduced.packing
-    factors = packing.unpacked(work.runtime.gather(np.stack(own)), min(packing.length, wide))
-    along = reduced.U_null[:m].T @ np.hstack([np.zeros((m, 0)), *factors])
-    R = np.asarray(np.linalg.qr(np.vstack([np.eye(len(along)), along.T]), mode="r"))
-    half = np.linalg.solve(R.T, reduced.U_null.T @ left)
-    return np.asarray(reduced.U_null @ np.linalg.solve(R, half)), norm(half)

@@ -22,14 +22,13 @@ from ccmac.linalg.blocks import frobenius
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Remainder, conjugate_residuals
 from ccmac.linalg.tolerances import EPS
-from ccmac.realizations.base import AffineSystem, Interval, Realized
+from ccmac.realizations.base import AffineSystem, Realized
 from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import lengths
 
 Later = Callable[[], float]  # a number that is known once its message has travelled
 FLOOR = 1e-13  # of a point's size: a distance that rounding leaves
 FAR = 1e3  # times the floor: rounding is far
-DOUBT = 0.99  # quotients beyond the certified interval by more than this contradict it
 
 
 def zero() -> float:
@@ -48,13 +47,14 @@ class Look:
 
     w: Array
     dual: Dual | None
-    size: float  # ||(x, z)|| in the user's variables
-    bound: Proved | None  # None without a dual state
     gradient: Array | None
     residual: Array | None  # G w - g
     norm: float  # of it
     length: float  # ||w||
-    parts: tuple[float, float]  # what r and delta alone add to the bound (r: nan without a dual)
+    size: float  # ||(x, z)|| in the user's variables
+    stationary: float  # what r alone adds to the bound (nan without a dual state)
+    infeasible: float  # what delta alone adds to it
+    bound: Proved | None  # None without a dual state
 
 
 class Certifier:
@@ -105,16 +105,18 @@ class Certifier:
             del rest
         received = space.runtime.total(np.concatenate(squares, axis=1))
         length, size, norm = np.sqrt(received[:3]).tolist()
-        delta = 0.0 if self._system.empty else norm / self._system.interval.low
-        mu = self.realized.objective.mu
+        objective = self.realized.objective
         scale = self.realized.error_scale
-        infeasible = scale * math.sqrt(self.realized.objective.L / mu) * delta
-        if dual is None or gradient is None:
-            return Look(w, dual, size, None, None, residual, norm, length, (math.nan, infeasible))
-        r = math.sqrt(received[3])
-        bound = self._bound(w, gradient, dual.multiplier, (r, delta, size, length), received[4:])
-        parts = (scale * r / mu, infeasible)
-        return Look(w, dual, size, bound, gradient, residual, norm, length, parts)
+        delta = 0.0 if self._system.empty else norm / self._system.interval.low
+        infeasible = scale * math.sqrt(objective.L / objective.mu) * delta
+        stationary = math.nan
+        bound = None
+        if dual is not None and gradient is not None:
+            r = math.sqrt(received[3])
+            stationary = scale * r / objective.mu
+            known = r, delta, size, length
+            bound = self._bound(w, gradient, dual.multiplier, known, received[4:])
+        return Look(w, dual, gradient, residual, norm, length, size, stationary, infeasible, bound)
 
     def _user_squares(self, w: Array) -> Array:
         """Per agent, its share of ||(x, z)||^2 in the user's variables."""
@@ -235,11 +237,10 @@ class Certifier:
         """
         if look.residual is None:
             return True
-        before = self._system.interval
         trusted = FAR * FLOOR * (1.0 + look.size)
         system = self._system.homogeneous()
-        self._doubt(conjugate_residuals(system, look.residual, below(0.0), 4, trusted=trusted))
-        return self._system.interval == before
+        met = conjugate_residuals(system, look.residual, below(0.0), 4, trusted=trusted)
+        return not self._mend(met)
 
     def repair(self, w: Array) -> Array:
         """w moved to the feasible set (or to where the equations conflict least)."""
@@ -282,12 +283,10 @@ class Certifier:
             residual = system.residual(w)[0]
             now = space.piggyback((residual, residual))
             if reduced.left <= goal and goal >= FAR * floor * system.interval.low:
-                self._doubt(reduced)
+                self._mend(reduced)
                 return w, partial(self._distance, now)
             [after] = lengths(now)
-            low = system.interval.low
-            self._doubt(reduced)
-            stuck = after > 0.5 * before and system.interval.low == low
+            stuck = after > 0.5 * before and not self._mend(reduced)
             before = after
             if stuck:
                 break
@@ -297,23 +296,19 @@ class Certifier:
         """Distance to the feasible set, at most, from ||G w - g||^2."""
         return lengths(squares)[0] / self._system.interval.low
 
-    def _doubt(self, reduced: Remainder) -> None:
-        """Quotients of vectors in Range G outside the certified interval prove it wrong."""
+    def _mend(self, met: Remainder) -> bool:
+        """Quotients of vectors in Range G outside the interval prove it wrong: it is widened."""
         interval = self._system.interval
-        if reduced.lowest < DOUBT * interval.low:
-            self._system.interval = interval.widened(low=0.5 * reduced.lowest / interval.low)
-            self.notes.append(
-                f"a repair met the eigenvalue {reduced.lowest:.3g} or less, below the interval: "
-                f"its lower end was put to {self._system.interval.low:.3g}"
-            )
-        if DOUBT * reduced.highest > interval.high:
-            self._system.interval = self._system.interval.widened(
-                high=1.1 * reduced.highest / interval.high
-            )
-            self.notes.append(
-                f"a repair met the eigenvalue {reduced.highest:.3g} or more, above the interval: "
-                f"its upper end was put to {self._system.interval.high:.3g}"
-            )
+        low = 0.5 * met.lowest / interval.low if met.lowest < 0.99 * interval.low else 1.0
+        high = 1.1 * met.highest / interval.high if 0.99 * met.highest > interval.high else 1.0
+        if low == high == 1.0:
+            return False
+        self._system.interval = wider = interval.widened(low, high)
+        self.notes.append(
+            f"a repair met eigenvalues from {met.lowest:.3g} to {met.highest:.3g}, not in the "
+            f"interval: it was put to [{wider.low:.3g}, {wider.high:.3g}]"
+        )
+        return True
 
     def project(self, vector: Array, wanted: Later) -> tuple[Array, Array]:
         """(p, its multiplier) with vector + p in the kernel of K but for ``wanted`` of Range K'."""
@@ -340,21 +335,6 @@ class RealizedJudge(Judge):
         self.certifier = certifier
         self.tol = tol
         self.notes = certifier.notes
-        self._gains = 3.0  # what a tight bound takes from the stationary part, as last seen
-
-    def memory(self) -> dict[str, Any]:
-        """What tight bounds gain, and the interval as it stands."""
-        interval = self.certifier.realized.system.interval
-        return {"gains": self._gains, "interval": [interval.low, interval.high, interval.source]}
-
-    def recall(self, memory: dict[str, Any]) -> None:
-        """A stored interval may only be wider than the one found here."""
-        self._gains = float(memory["gains"])
-        low, high, source = memory["interval"]
-        system = self.certifier.realized.system
-        if 0 < low <= system.interval.low and system.interval.high <= high < math.inf:
-            word = "estimated" if source == "estimated" else system.interval.source
-            system.interval = Interval(float(low), float(high), word)
 
     def _look(self, iteration: Judged, state: Any) -> Look:
         realized = self.certifier.realized
@@ -378,10 +358,7 @@ class RealizedJudge(Judge):
         if excess > 1.0:
             bound = math.nan if look.bound is None else look.bound.error
             return Check(bound, Evidence("look", excess))
-        found = self.certifier.tight(look, goal)
-        if look.bound is not None and found.error > goal and found.stationarity > 0:
-            self._gains = min(max(look.bound.stationarity / found.stationarity, 1.0), 1e4)
-        return self._check(found)
+        return self._check(self.certifier.tight(look, goal))
 
     def _excess(self, look: Look, goal: float) -> float:
         """How many times too large the look is for a tight bound to be worth its cost.
@@ -390,12 +367,12 @@ class RealizedJudge(Judge):
         the point is stationary, going on is as fast as a repair: the look itself must meet the
         goal.
         """
-        stationary, infeasible = look.parts
         if look.dual is None:
-            return infeasible / max(100.0 * goal, FLOOR)
-        if stationary <= 0.01 * infeasible:
-            return infeasible / goal
-        return max(stationary / (self._gains * goal), infeasible / max(1000.0 * goal, FLOOR))
+            return look.infeasible / (100.0 * goal)
+        if look.stationary <= 0.01 * look.infeasible:
+            return look.infeasible / goal
+        # Of the stationary part a tight bound takes a few times what it leaves.
+        return max(look.stationary / (3.0 * goal), look.infeasible / (1000.0 * goal))
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One tight bound."""

@@ -154,13 +154,6 @@ class Judge(ABC):
         """The best statement about the last state, whatever ended the run."""
         return self.check(iteration, state)
 
-    def memory(self) -> dict[str, Any]:
-        """What is remembered between checks, for a checkpoint."""
-        return {}
-
-    def recall(self, memory: dict[str, Any]) -> None:  # noqa: B027 (judges without memory)
-        """Continue with a stored memory; no bound may rest on it."""
-
 
 class Stopping(ABC):
     """Decides, at chosen iterations, whether a run may end."""
@@ -215,10 +208,9 @@ class Stop(Stopping):
         return self.judge.notes
 
     def memory(self) -> dict[str, Any]:
-        """The schedule, and what the judge remembers."""
+        """The schedule."""
         last = None if self._last is None else list(self._last)
-        mine = {"next": str(self._next), "hope": self._hope, "last": last}
-        return {**mine, "judge": self.judge.memory()}
+        return {"next": str(self._next), "hope": self._hope, "last": last}
 
     def recall(self, memory: dict[str, Any]) -> None:
         """Continue the schedule."""
@@ -226,7 +218,6 @@ class Stop(Stopping):
         self._hope = float(memory["hope"])
         last = memory["last"]
         self._last = None if last is None else (int(last[0]), float(last[1]))
-        self.judge.recall(memory["judge"])
 
     def due(self, iteration: int) -> bool:
         """By schedule."""

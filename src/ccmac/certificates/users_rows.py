@@ -11,7 +11,6 @@ gradient.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -23,13 +22,10 @@ from ccmac.certificates.multipliers import Multipliers
 from ccmac.inputs import Array
 from ccmac.limits import Reduction
 from ccmac.limits.reduction import coupled_misfit
-from ccmac.problem import Agent, Problem
+from ccmac.problem import Agent
 from ccmac.problem.reading import Senses, signs
 from ccmac.results import Result, Solution
 from ccmac.workspace import Workspace
-
-SHOWN = 3  # rows in the words of a contradiction
-WRONG_SIGN = 1e-7  # share of the largest multiplier below which a wrong sign is rounding
 
 
 def lifted(work: Workspace, solution: Any) -> Any:
@@ -148,7 +144,8 @@ def _users_multipliers(
     """
     user, shared, (x, z) = way.user, way.shared(multipliers.coupled, multipliers.shared), point
     coupled = multipliers.coupled[: user.m]
-    top = max(WRONG_SIGN * float(np.abs(multipliers.coupled).max(initial=1.0)), left)
+    # A wrong sign is rounding below this.
+    top = max(1e-7 * float(np.abs(multipliers.coupled).max(initial=1.0)), left)
     agents = list(user.agents.values())
     local = [_signed(v, a.C_sense, top) for v, a in zip(multipliers.local, agents, strict=True)]
     shared = [_signed(v, a.D_sense, top) for v, a in zip(shared, agents, strict=True)]
@@ -207,32 +204,9 @@ def _farkas(way: Reduction, found: Infeasibility) -> Infeasibility:
         return found
     given = [found.shared.get(i, np.zeros(way.problem.r[i])) for i in user.agents]
     shared = way.shared(found.coupled, given)
-    named = {i: v for i, v in zip(user.agents, shared, strict=True) if v.any()}
-    coupled = found.coupled[: user.m]
     return replace(
         found,
-        coupled=coupled,
-        shared=named,
-        message=_in_names(user, found.message, coupled),
+        coupled=found.coupled[: user.m],
+        shared={i: v for i, v in zip(user.agents, shared, strict=True) if v.any()},
         bounds={i: v[: user.d[i]] for i, v in found.bounds.items()},
     )
-
-
-def _in_names(user: Problem, message: str, coupled: Array) -> str:
-    """The coupled rows that matter most, and agents, by their names."""
-    largest = [int(k) for k in np.argsort(-np.abs(coupled), kind="stable")[:SHOWN] if coupled[k]]
-    rows = [str(k) if user.row_names is None else user.row_names[k] for k in largest]
-    if rows:
-        more = ", ..." if np.count_nonzero(coupled) > len(rows) else ""
-        message = message.replace(
-            "the coupled equation sum(A x + B z - b) = 0",
-            f"the coupled rows {', '.join(rows)}{more}",
-        )
-
-    def called(match: re.Match[str]) -> str:
-        agents = [int(text) for text in match[1].split(", ")]
-        names = [user.agents[i].name if i in user.agents else None for i in agents]
-        labels = [name or str(i) for i, name in zip(agents, names, strict=True)]
-        return f"of agents {', '.join(labels)}"
-
-    return re.sub(r"of agents (\d+(?:, \d+)*)", called, message)

@@ -9,7 +9,7 @@ Needs quadratic objectives and equations that all may know; directions of ker C_
 become unknowns of the summed system (:mod:`ccmac.methods.system`).
 Cost: in the setup k(k + 3)/2 floats next to the equations, k = q + m (and an averaging of
 (q + rank)(q + rank + 1)/2 floats where these are nearly dependent); a step 1 argmin, 1 gradient and
-one averaging of 4 m + 3 q + 10 floats.
+one averaging of 4 m + 3 q + 10 + r floats.
 """
 
 from __future__ import annotations
@@ -149,9 +149,7 @@ class Direct(Iteration[DirectState]):
         share = self.proof.agents[k]
         model = self.agents[k]
         gradient = (
-            share.gradient(point.x[k], point.z)[0]
-            if contribution is None
-            else contribution.gradient
+            share.gradient(point.x[k], point.z) if contribution is None else contribution.gradient
         )
         left = gradient[: share.d] + product(share.A.T, point.coupled)
         return -model.solve(product(model.N.T, left).astype(np.float64))
@@ -206,7 +204,7 @@ class Direct(Iteration[DirectState]):
         x, z = self.point(state)
         found = []
         for k, share in enumerate(self.proof.agents):
-            slope, _ = share.gradient(self.space.x_of(x, k), z[k])
+            slope = share.gradient(self.space.x_of(x, k), z[k])
             own = share.stationarity(slope[: share.d], coupled)[1]
             found.append(np.append(own, self.reduced.own_shared(k, shared)[0]))
         return coupled, found

@@ -198,7 +198,7 @@ def flat(work: Workspace, reduced: Constraints, proof: Proof) -> System:
     triangle, right = np.split(total, [len(total) - whitened.size])
     K = whitened.matrix(triangle)
     q = whitened.q
-    seen = inside(K, q, known.value, reduced, proof.L)
+    seen = inside(K, q, known.value, reduced)
     free, loose, turned, clear = _free(K[:q, :q], K[q:, :q], seen.noise, seen.size)
     # curvature relative to the cut of ranks that rounding does not leave
     clear = clear and seen.dropped <= 0.05

@@ -136,6 +136,12 @@ class Problem:
         """The blocks ``name`` of the agents held here, in agent order (None where absent)."""
         return [getattr(agent, name) for agent in self.agents.values()]
 
+    def sides(self, name: str) -> list[Array]:
+        """The right-hand sides b, c or e of the agents held here, zeros where absent."""
+        sizes = {"b": dict.fromkeys(self.agents, self.m), "c": self.p, "e": self.r}[name]
+        known = zip(self.blocks(name), (sizes[i] for i in self.agents), strict=True)
+        return [np.zeros(size) if side is None else side for side, size in known]
+
     def who(self, i: int) -> str:
         """What agent ``i`` is called in messages."""
         return who(i, self.agents[i].name if i in self.agents else None)

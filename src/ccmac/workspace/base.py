@@ -87,7 +87,7 @@ class Workspace:
             if self.reduction is not None:
                 self.problem = self.reduction.problem
                 declared = declare(self.problem, runtime)
-            self.curvature, self._form, self._own, self.supports = declared
+            self.curvature, self._form, self._own = declared
             self.capabilities = _offered(self.curvature)
         if self.stack is not None and self.stack.dim > DENSE:
             self.doubts.append(UNSEEN)
@@ -160,7 +160,7 @@ class Workspace:
         if self.runtime.averaging.hides:
             return False
         room = 1 if self.reduction is None else LIMITS_ROOM
-        return affordable(self.problem, self.curvature, room, self.supports)
+        return affordable(self.problem, self.curvature, room)
 
     @property
     def hides(self) -> bool:
@@ -217,8 +217,7 @@ class Workspace:
         def ask() -> Constraints | None:
             if not self.gatherable:
                 return None
-            table = self.curvature
-            return Constraints(self.problem, self.runtime, table, self.kernels, self.supports)
+            return Constraints(self.problem, self.runtime, self.curvature, self.kernels)
 
         return self.once("constraints", ask)
 

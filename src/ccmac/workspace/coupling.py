@@ -1,55 +1,27 @@
-"""The coupled equation as every agent sees it, and which of its rows concern whom.
+"""The coupled equation as every agent sees it.
 
 Execution variables are scaled per block, x = t x~, z = s z~, which every agent does for itself; the
 coupled row is then H u = t A x~ + s B z~.
-
-Agent i has the rows where A_i or B_i has an entry, its support, known to all with the first message
-of a problem. Where supports are short, what agents send of their coupled rows is sent of these
-alone. b_i does not count: right-hand sides may change later. Cost: m/48 floats in the first
-averaging, for problems of at least LEAST rows.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
-from ccmac.linalg.blocks import has_entries, stored_rows
 from ccmac.linalg.families import LocalFamily
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 
-Supports = NDArray[np.bool_]
-
-LEAST = 32  # rows below which zeros are not worth a word
-FEW = 0.5  # share of all rows that the longest support may have
 BITS = 48  # in one float, exactly
 
 
-def own_supports(problem: Problem, multiples: Array) -> Array:
-    """The rows of the owned agents, 48 to a float; ``multiples`` c_i where B_i = c_i I."""
-    m = problem.m if problem.m >= LEAST else 0
-    rows = np.zeros((len(problem.agents), m), dtype=bool)
-    for k, agent in enumerate(problem.agents.values()):
-        if m:
-            rows[k] = bool(multiples[k] > 0 or multiples[k] < 0) or (
-                _touched(agent.A, m) | _touched(agent.B, m)
-            )
-    return words(rows)
-
-
-def all_supports(sent: Array, m: int) -> Supports | None:
-    """Rows by agents (n, m); None where somebody's are too many to leave others out."""
-    rows = bits(sent, m)
-    return rows if rows.sum(axis=1).max() <= FEW * m else None
-
-
-def words(rows: Supports) -> Array:
+def words(rows: NDArray[np.bool_]) -> Array:
     """Yes and no, 48 to a float."""
     count, width = rows.shape
     padded = np.zeros((count, -(-width // BITS) * BITS))
@@ -57,61 +29,10 @@ def words(rows: Supports) -> Array:
     return np.asarray(padded.reshape(count, -1, BITS) @ np.exp2(np.arange(BITS)))
 
 
-def bits(sent: Array, width: int) -> Supports:
+def bits(sent: Array, width: int) -> NDArray[np.bool_]:
     """What :func:`words` says."""
     whole = sent.astype(np.int64)[:, :, None] >> np.arange(BITS)
     return (whole & 1).astype(bool).reshape(len(sent), -1)[:, :width]
-
-
-def _touched(block: Any, m: int) -> Supports:
-    """Rows with entries."""
-    if block is None or not has_entries(block):
-        return np.full(m, block is not None)
-    if is_sparse(block):
-        return stored_rows(block)
-    return np.asarray((block != 0).any(axis=1))
-
-
-class Packing:
-    """Arrays with one row for each coupled row, sent on an agent's own rows alone."""
-
-    def __init__(self, supports: Supports | None, n: int, m: int) -> None:
-        self.supports = supports
-        self.shape = (n, m)
-        self.length = m if supports is None else int(supports.sum(axis=1).max(initial=0))
-
-    def packed(self, values: Array, agent: int) -> Array:
-        """``values`` on the agent's rows, padded to :attr:`length`; flat."""
-        if self.supports is None:
-            return values.ravel()
-        own = values[self.supports[agent]]
-        out = np.zeros((self.length, *values.shape[1:]))
-        out[: len(own)] = own
-        return out.ravel()
-
-    def factor(self, values: Array, agent: int, wide: int) -> Array:
-        """A triangular factor with the same products of rows, min(length, ``wide``) columns."""
-        out = np.zeros((self.length, min(self.length, wide)))
-        inside = self.packed(values, agent).reshape(self.length, values.shape[1])
-        if inside.size:
-            lower = np.asarray(np.linalg.qr(inside.T, mode="r")).T
-            out[:, : lower.shape[1]] = lower
-        return out.ravel()
-
-    def outside(self, values: Array, agent: int) -> bool:
-        """Whether anything lies in other rows."""
-        return self.supports is not None and bool(values[~self.supports[agent]].any())
-
-    def unpacked(self, sent: Array, *width: int) -> Array:
-        """All agents' arrays from what they sent, shape (n, m, *width)."""
-        n, m = self.shape
-        if self.supports is None:
-            return sent.reshape(n, m, *width)
-        out = np.zeros((n, m, *width))
-        sent = sent.reshape(n, self.length, *width)
-        for there, rows, values in zip(out, self.supports, sent, strict=True):
-            there[rows] = values[: int(rows.sum())]
-        return out
 
 
 class RightHandSides(NamedTuple):
@@ -125,13 +46,11 @@ class RightHandSides(NamedTuple):
 def right_hand_sides(problem: Problem) -> RightHandSides:
     """Of the agents held here (no copies of b if no agent has one)."""
     agents = problem.agents
-    m = problem.m
-    b: Array = np.broadcast_to(0.0, (len(agents), m))
+    b: Array = np.broadcast_to(0.0, (len(agents), problem.m))
     if any(agent.b is not None for agent in agents.values()):
-        b = np.stack([_filled(agent.b, m) for agent in agents.values()])
-    c = [_filled(agent.c, problem.p[i]) for i, agent in agents.items()]
-    e = [_filled(agent.e, problem.r[i]) for i, agent in agents.items()]
-    return RightHandSides(b, np.concatenate([*c, np.zeros(0)]), np.concatenate([*e, np.zeros(0)]))
+        b = np.stack(problem.sides("b"))
+    c, e = (np.concatenate([*problem.sides(name), np.zeros(0)]) for name in "ce")
+    return RightHandSides(b, c, e)
 
 
 def block_families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
@@ -146,10 +65,6 @@ def block_families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
         )
         for name, (rows, columns) in shapes.items()
     }
-
-
-def _filled(vector: Any, size: int) -> Array:
-    return np.zeros(size) if vector is None else np.asarray(vector, dtype=np.float64)
 
 
 class Coupling:

@@ -22,7 +22,6 @@ from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
-from ccmac.workspace.coupling import Supports, all_supports, own_supports
 from ccmac.workspace.curvature import CurvatureTable
 
 SOLVES = 20  # d kappa eps times this: what a Cholesky solve may be off by
@@ -120,28 +119,25 @@ def has_form(problem: Problem, table: CurvatureTable, known: Array) -> bool:
     return bool(known[:, 1].any()) and math.fsum(table.multiple) != 0
 
 
-Declared = tuple[CurvatureTable, Array, Own | None, Supports | None]
+Declared = tuple[CurvatureTable, Array, Own | None]
 
 
 def declare(problem: Problem, runtime: Runtime) -> Declared:
     """What all agents declare of their objectives, :func:`form_rows` with the parts of the agents
-    here, and the rows that concern them: one averaging.
+    here: one averaging.
     """
     parts = own_parts(problem)
     mine = form_rows(problem, parts)
     multiples = multiples_of(problem.blocks("B"))
-    if runtime.averaging.hides:  # only sums of h and noise are known, and no supports
+    if runtime.averaging.hides:  # only sums of h and noise are known
         form = runtime.piggyback(mine[:, :1], whole=True)
         sums = runtime.piggyback(mine[:, 1:])
         table = CurvatureTable(problem, runtime, multiples)
         means = np.tile(sums.value / runtime.n, (runtime.n, 1))
-        return table, np.hstack([form.value, means]), parts, None
+        return table, np.hstack([form.value, means]), parts
     form = runtime.piggyback(mine, whole=True)
-    own = own_supports(problem, multiples)
-    rows = runtime.piggyback(own, whole=True) if own.size else None
     table = CurvatureTable(problem, runtime, multiples)
-    supports = None if rows is None else all_supports(rows.value, problem.m)
-    return table, form.value, parts, supports
+    return table, form.value, parts
 
 
 def owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool, Declared]:

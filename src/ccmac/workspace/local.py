@@ -42,11 +42,8 @@ class LocalEquations:
         self.access = access
         self._family = LocalFamily("C", blocks, p, d, self.ledger, present=not self.empty)
         self._steps = 1
-        right = [
-            np.zeros(k) if agent.c is None else agent.c
-            for agent, k in zip(problem.agents.values(), p, strict=True)
-        ]
-        self.right = np.concatenate(right) if right else np.zeros(0)
+        right = problem.sides("c")
+        self.right = np.concatenate([*right, np.zeros(0)])
         self.spaces: list[RowSpace] = []
         self.bases: list[Array] = []
         if self.empty:
@@ -73,11 +70,8 @@ class LocalEquations:
     def again(self, problem: Problem) -> LocalEquations:
         """The same rows with the right-hand sides of ``problem``; of factorized ones."""
         other = copy.copy(self)
-        right = [
-            np.zeros(problem.p[i]) if agent.c is None else agent.c
-            for i, agent in problem.agents.items()
-        ]
-        other.right = np.concatenate(right) if right else np.zeros(0)
+        right = problem.sides("c")
+        other.right = np.concatenate([*right, np.zeros(0)])
         if not self.empty:
             pairs = zip(self.spaces, right, strict=True)
             other.point = np.concatenate([s.basis @ s.coordinates(c) for s, c in pairs])

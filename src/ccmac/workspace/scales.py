@@ -1,7 +1,7 @@
 """Data whose scales double precision cannot hold: the computation breaks down, and this says why.
 
 Squares and products of the data enter every spectrum. Where they overflow or vanish, a division or
-a factorization fails somewhere; the entry to blame is in the problem. On ordinary data such a
+a factorization fails somewhere; the agent to blame is in the problem. On ordinary data such a
 failure is a defect of this program and is shown as it is.
 """
 
@@ -12,18 +12,14 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import CcmacError, InputError
-from ccmac.inputs import is_sparse
+from ccmac.linalg.blocks import entries, has_entries
 from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Problem
-from ccmac.storage.agents import encode_objective
-
-ORDINARY = (1e-12, 1e12)
-INFINITE = ("infs or NaNs", "is NaN")  # of a factorization, of a search: NumPy and SciPy say so
 
 
 def refuse_extreme(problem: Any, error: Exception) -> None:
     """InputError in the place of an arithmetic failure where ``problem`` has extreme entries."""
     broken = isinstance(error, ArithmeticError | np.linalg.LinAlgError)
-    broken = broken or any(words in str(error) for words in INFINITE)
+    broken = broken or any(words in str(error) for words in ("infs or NaNs", "is NaN"))
     place = extreme(problem) if broken and not isinstance(error, CcmacError) else None
     if place is not None:
         raise InputError(
@@ -32,36 +28,27 @@ def refuse_extreme(problem: Any, error: Exception) -> None:
 
 
 def extreme(problem: Any) -> str | None:
-    """The first entry outside :data:`ORDINARY`: "agent 3, block A: has an entry of size 1e-155"."""
+    """The first entry outside 1e-12 .. 1e12: "agent 3, block A: has an entry of size 1e-155"."""
     for i, agent in problem.agents.items() if isinstance(problem, Problem) else ():
-        blocks = {f"block {name}": getattr(agent, name) for name in (*MATRICES, *RIGHT_HAND_SIDES)}
-        for name, value in (blocks | _state(agent.objective)).items():
-            size = _outside(value)
-            if size is not None:
-                return f"agent {i}, {name}: has an entry of size {size:.0e}"
+        numbers = {f"block {k}": getattr(agent, k) for k in (*MATRICES, *RIGHT_HAND_SIDES)}
+        for name, value in (numbers | {"objective": _constants(problem, i)}).items():
+            sizes = np.abs(entries(value)) if has_entries(value) else np.zeros(0)
+            far = sizes[((sizes > 0) & (sizes < 1e-12)) | (sizes > 1e12)]
+            if far.size:
+                return f"agent {i}, {name}: has an entry of size {far.flat[0]:.0e}"
     return None
 
 
-def _state(objective: Any) -> dict[str, Any]:
+def _constants(problem: Problem, i: int) -> Any:
+    """An agent's finite constants of curvature and its slope at zero; inf where they break down."""
+    objective = problem.agents[i].objective
+    d = problem.d[i]
     try:
-        tree, arrays = encode_objective(objective)
-    except InputError:
-        return {}
-    numbers: list[float] = []
-    left: list[Any] = [tree]
-    while left:
-        node = left.pop()
-        if isinstance(node, dict | list):
-            left += node.values() if isinstance(node, dict) else node
-        elif isinstance(node, int | float):
-            numbers.append(float(node))
-    return {"objective": np.array(numbers), **{name: arrays[name] for name in arrays}}
-
-
-def _outside(value: Any) -> float | None:
-    entries = value.data if is_sparse(value) else value
-    if not isinstance(entries, np.ndarray) or entries.dtype.kind != "f":
-        return None
-    sizes = np.abs(entries[np.isfinite(entries) & (entries != 0)])
-    odd = sizes[(sizes < ORDINARY[0]) | (sizes > ORDINARY[1])]
-    return float(odd[0]) if odd.size else None
+        known = objective.curvature(d, problem.q)
+        ends = [known.L_x, known.mu_x, known.L_z, known.mu_z]
+        found = np.array([v for v in ends if np.isfinite(v)])
+        if objective.capabilities & {"gradient", "subgradient"}:
+            found = np.concatenate([found, *objective.gradient(np.zeros(d), np.zeros(problem.q))])
+    except (ArithmeticError, ValueError):
+        return np.array([np.inf])
+    return found

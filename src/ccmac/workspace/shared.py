@@ -36,7 +36,7 @@ class SharedEquations:
         count = len(problem.agents)
         rows = list(problem.r.values())
         self.empty = "D" not in problem.present
-        right = _right(problem)
+        right = problem.sides("e")
         self.spaces: list[RowSpace] = []
         if access == "factor" and not self.empty:
             blocks, right, rows = self._orthonormal(blocks, right)
@@ -89,7 +89,8 @@ class SharedEquations:
     def again(self, problem: Problem) -> SharedEquations:
         """The same rows with other right-hand sides; not yet sent to the others."""
         other = copy.copy(self)
-        other.problem, right = problem, _right(problem)
+        other.problem = problem
+        right = problem.sides("e")
         if self.spaces:
             right = [s.coordinates(e) for s, e in zip(self.spaces, right, strict=True)]
         other.right = np.concatenate(right) if right else np.zeros(0)
@@ -161,11 +162,3 @@ class SharedEquations:
         if not self.spaces:
             return pieces
         return [space.multipliers(v) for space, v in zip(self.spaces, pieces, strict=True)]
-
-
-def _right(problem: Problem) -> list[Array]:
-    """The e_i, zero where absent."""
-    return [
-        np.zeros(problem.r[i]) if agent.e is None else agent.e
-        for i, agent in problem.agents.items()
-    ]

@@ -233,16 +233,11 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
     def _best(self, state: ProximalState) -> tuple[str, Gap]:
         gaps = {}
         for name, (point, slope, slack) in self.candidates(state).items():
-            stiff = self._stiffness(state)
-            gaps[name] = self.certifier.gap(point, slope, state.p, slack=slack, stiff=stiff)
+            gaps[name] = self.certifier.gap(point, slope, state.p, slack=slack)
         bounds = {name: gap.bound(gap.required(self.goal)) for name, gap in gaps.items()}
         self.found = {f"gap_{name}": bound for name, bound in bounds.items()}
         name = min(bounds, key=lambda key: bounds[key])
         return name, gaps[name]
-
-    def _stiffness(self, state: ProximalState) -> float:
-        """Subgradients are differences of points, this many times: as they are rounded."""
-        return 2.0 * (state.weight + max(self.parts.curvature))
 
     def quick_gap(self, state: ProximalState) -> Gap | None:
         """The better of the two bounds with the dual at hand: 2 residuals, 2 averagings."""
@@ -252,9 +247,5 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         """At the repaired better point."""
         name, _ = self._best(state)
         point, slope, slack = self.candidates(state)[name]
-        # H's convexity is seen from x, not from w: (mu/2)||u - x||^2 >= (mu/4)||u - w||^2 less what
-        # the slack has room for.
-        share = 1.0 if self.parts.smooth is None else 0.5
-        stiff = self._stiffness(state)
-        found = self.certifier.tight_subgradient(point, slope, self.goal, slack, share, stiff)
+        found = self.certifier.tight_subgradient(point, slope, self.goal, slack)
         return replace(found, source=name)

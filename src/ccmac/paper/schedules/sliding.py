@@ -96,9 +96,9 @@ class Sliding(SubgradientIteration[SlidingState]):
     def tight_gap(self, state: SlidingState) -> Gap:
         """For a strongly convex F the theorem bounds the error too: ||w - w*||^2 / 2 <= eps."""
         found = super().tight_gap(state)
-        if not (self.finished(state) and self.certifier.strong):
+        if not (self.finished(state) and self.certifier.mu > 0):
             return found
-        error = math.sqrt(2.0 * self.goal.absolute) * self.certifier.error_unit
+        error = math.sqrt(2.0 * self.goal.absolute / self.certifier.mu)
         return replace(found, error=min(error, found.error))
 
     @property
