@@ -153,8 +153,6 @@ class Gap:
         }
 
 
-
-
 class GapCertifier(Certifier):
     """Gaps for points of one realized problem, started at ``w0`` (a consensus point).
 

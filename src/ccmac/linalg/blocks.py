@@ -88,16 +88,6 @@ def _places(size: int) -> NDArray[np.int32]:
     return np.arange(size, dtype=np.int32)
 
 
-def stored_rows(block: Any) -> NDArray[np.bool_]:
-    """Which rows of a sparse block have an entry that is not zero."""
-    rows = sp.csr_array(block) if block.format != "csr" else block
-    if np.count_nonzero(rows.data) == len(rows.data):
-        return np.asarray(rows.indptr[1:] > rows.indptr[:-1])
-    found = np.zeros(block.shape[0], dtype=bool)
-    found[np.repeat(np.arange(len(found)), np.diff(rows.indptr))[rows.data != 0]] = True
-    return found
-
-
 def multiples_of(blocks: Sequence[Any]) -> Array:
     """c_i where a block is c_i I (0 where absent), NaN elsewhere."""
     known = [0.0 if b is None else identity_multiple(b) for b in blocks]
