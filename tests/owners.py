@@ -1,17 +1,23 @@
-"""Owners in threads of one process, over TLS on the loopback: nothing outlives a test."""
+"""Owners in threads of one process, or in processes, over TLS on the loopback."""
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import ccmac
+from ccmac.cli.main import main
 from ccmac.runtime.links import Credentials, Links
 from ccmac.storage.keys import make_keys
 
+N = 3  # owners of a trial
+COMMAND = [sys.executable, "-c", "from ccmac.cli.main import run; run()"]
 SECONDS = 60.0  # no test waits longer
 
 
@@ -69,3 +75,59 @@ def at_once(work: Callable[[int], Any], agents: Sequence[int]) -> dict[int, Any]
         thread.join(SECONDS)
     assert len(found) == len(agents), f"agents {sorted({*agents} - {*found})} hang"
     return found
+
+
+# -- processes ------------------------------------------------------------------------------------
+def trial(folder: Path, problem: ccmac.Problem, patience: float = 2.0, **more: Any) -> Path:
+    """Everything that the owners need, in one folder."""
+    folder.mkdir()
+    assert main(["keys", str(folder / "keys"), "--agents", str(N)]) == 0
+    settings = {"method": '"cross-apapc"', "tol": "1e-10", **more}
+    lines = [f"{name} = {value}" for name, value in settings.items()]
+    sizes = [f"agents = {N}", f"q = {problem.q}", f"m = {problem.m}", 'network = "path"']
+    (folder / "public.toml").write_text("\n".join([*sizes, *lines]) + "\n")
+    ports = free_ports(N)
+    for i, agent in problem.agents.items():
+        agent.save(folder / f"agent-{i}")
+        near = "\n".join(f'{j} = "127.0.0.1:{ports[j]}"' for j in (i - 1, i + 1) if 0 <= j < N)
+        (folder / f"me-{i}.toml").write_text(
+            f"""public = "public.toml"
+agent = {i}
+folder = "agent-{i}"
+certificate = "keys/agent-{i}.crt"
+key = "keys/agent-{i}.key"
+authority = "keys/authority.crt"
+listen = "127.0.0.1:{ports[i]}"
+out = "out-{i}"
+checkpoint = "state-{i}"
+every = 5
+patience = {patience}
+[neighbors]
+{near}
+"""
+        )
+    return folder
+
+
+def start(
+    folder: Path, i: int, arguments: Sequence[str] = (), **more: str
+) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, "agent", str(folder / f"me-{i}.toml"), "--json", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **more},
+    )
+
+
+def finish(jobs: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
+    ended = []
+    for job in jobs:
+        try:
+            out, errors = job.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            out, errors = job.communicate()
+        ended.append((job.returncode, out, errors))
+    return ended

@@ -6,11 +6,8 @@ import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,69 +17,14 @@ from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.paper.instances import random_quadratic, solve_kkt
 from ccmac.storage.owner import Public, read_mine, read_public
-from owners import free_ports
+from owners import N, finish, start, trial
 
 pytest.importorskip("cryptography")
-N = 3
-COMMAND = [sys.executable, "-c", "from ccmac.cli.main import run; run()", "agent"]
 
 
 @pytest.fixture(scope="module")
 def problem() -> ccmac.Problem:
     return random_quadratic(9, n=N, q=3, m=2, kappa_f=30.0)
-
-
-def trial(folder: Path, problem: ccmac.Problem, patience: float = 2.0, **more: Any) -> Path:
-    """Everything that the owners need, in one folder."""
-    folder.mkdir()
-    assert main(["keys", str(folder / "keys"), "--agents", str(N)]) == 0
-    settings = {"method": '"cross-apapc"', "tol": "1e-10", **more}
-    lines = [f"{name} = {value}" for name, value in settings.items()]
-    sizes = [f"agents = {N}", f"q = {problem.q}", f"m = {problem.m}", 'network = "path"']
-    (folder / "public.toml").write_text("\n".join([*sizes, *lines]) + "\n")
-    ports = free_ports(N)
-    for i, agent in problem.agents.items():
-        agent.save(folder / f"agent-{i}")
-        near = "\n".join(f'{j} = "127.0.0.1:{ports[j]}"' for j in (i - 1, i + 1) if 0 <= j < N)
-        (folder / f"me-{i}.toml").write_text(
-            f"""public = "public.toml"
-agent = {i}
-folder = "agent-{i}"
-certificate = "keys/agent-{i}.crt"
-key = "keys/agent-{i}.key"
-authority = "keys/authority.crt"
-listen = "127.0.0.1:{ports[i]}"
-out = "out-{i}"
-checkpoint = "state-{i}"
-every = 5
-patience = {patience}
-[neighbors]
-{near}
-"""
-        )
-    return folder
-
-
-def start(folder: Path, i: int, **more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*COMMAND, str(folder / f"me-{i}.toml"), "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **more},
-    )
-
-
-def finish(jobs: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
-    ended = []
-    for job in jobs:
-        try:
-            out, errors = job.communicate(timeout=120)
-        except subprocess.TimeoutExpired:
-            job.kill()
-            out, errors = job.communicate()
-        ended.append((job.returncode, out, errors))
-    return ended
 
 
 @pytest.mark.parametrize("kill", range(int(os.environ.get("CCMAC_OWNER_KILLS", "1"))))

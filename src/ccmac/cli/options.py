@@ -95,6 +95,23 @@ class Conditions:
     ] = None
 
 
+Log = Annotated[Path | None, typer.Option("--log", help="A file for what happens, as JSON lines.")]
+Page = Annotated[
+    str | None,
+    typer.Option(
+        "--status", metavar="HOST:PORT", help="A page for browsers, and /metrics for Prometheus."
+    ),
+]
+
+
+def watching(log: Path | None, page: str | None) -> Any:
+    """Who is shown what happens between owners."""
+    from ccmac.owners.status import Status
+    from ccmac.storage.owner import address
+
+    return Status(log, None if page is None else address(Path("--status"), page))
+
+
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """``command`` for Typer: a parameter that is a dataclass becomes an option for each field."""
     kinds = get_type_hints(command, include_extras=True)

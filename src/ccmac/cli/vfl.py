@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from ccmac.api import make_runtime
-from ccmac.cli.options import AsJson, fitted, print_json
+from ccmac.cli.options import AsJson, Log, Page, fitted, print_json, watching
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.runtime import Runtime
-from ccmac.runtime.averaging import by_name
-from ccmac.runtime.failure import one_line
 from ccmac.storage.files import atomic_write, try_file
 from ccmac.storage.owner import Mine, Public, checked_mine, checked_public, read_toml
 from ccmac.texts import shown
@@ -74,7 +72,7 @@ File = Annotated[Path, typer.Argument(metavar="ME.TOML", help="Who I am; see the
 
 
 @app.command("party", epilog=EPILOG)
-def take_part(file: File, *, as_json: AsJson = False) -> None:
+def take_part(file: File, *, log: Log = None, status: Page = None, as_json: AsJson = False) -> None:
     """Fit a model with the other parties; write this party's weights and scores."""
     me = read_me(file)
     out = file.parent / me.out
@@ -82,7 +80,7 @@ def take_part(file: File, *, as_json: AsJson = False) -> None:
     place = file.parent / me.table
     table, y = read_table(place, me.party, me.key, label=me.label, columns=me.columns)
     check_own(me.agreement, table, y)
-    with connected(file, me) as runtime:
+    with connected(file, me, watching(log, status)) as runtime:
         model, rows, result = train(me.agreement, table, y, runtime)
         atomic_write(out / SCORES, write_scores(rows.keys, model.scores(rows)))
         atomic_write(out / MODEL, write_model(model))
@@ -107,31 +105,31 @@ def sum_scores(file: File) -> None:
     table, _ = read_table(new, me.party, me.key, columns=list(model.columns))
     check_own(me.agreement, table)
     place = file.parent / me.out / PREDICTIONS
-    with connected(file, me) as runtime:
+    with connected(file, me, watching(None, None)) as runtime:
         rows, scores = predict(me.agreement, model, table, runtime)
         atomic_write(place, write_scores(rows.keys, scores, model))
     typer.echo(f"party {me.party}: {len(scores)} predictions in {place}")
 
 
 @contextmanager
-def connected(file: Path, me: Me) -> Iterator[Runtime]:
+def connected(file: Path, me: Me, status: Any) -> Iterator[Runtime]:
     """One party, one process: MPI, or links between owners. An error here ends the run of all."""
     if me.party not in me.parties:
         raise InputError(f"{file}: party {shown(me.party)} is not in its own list of parties")
     if len({*me.parties}) < len(me.parties):
         raise InputError(f"{file}: parties: a name is there twice; give each its own")
     names = [] if me.link is None else me.link.names
-    public = checked_public(file, Public(len(me.parties), 0, 0, me.model.network, names=names))
-    network = as_network(me.model.network, len(me.parties))
-    averaging = by_name(network, me.model.averaging)
+    terms = me.model
+    public = Public(len(me.parties), 0, 0, terms.network, averaging=terms.averaging, names=names)
+    public = checked_public(file, public)
     if me.link is None:
         from ccmac.runtime.mpi import guard
 
         with guard():
+            network = as_network(me.model.network, len(me.parties))
             yield make_runtime(network, "mpi", me.model.averaging)
         return
-    from ccmac.cli.agent import Owner
-    from ccmac.runtime.owners import between_owners
+    from ccmac.owners.session import Owner
 
     link = me.link
     number = {name: str(i) for i, name in enumerate(me.parties)}
@@ -149,10 +147,8 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
         patience=link.patience,
         wait=link.wait,
     )
-    asked = Owner(file, checked_mine(file, mine), public, network, averaging)
-    with asked.links(None) as links, one_line():
-        links.start()
-        yield between_owners(links, network, asked.averaging)
+    with Owner.of(file, checked_mine(file, mine), public).runtime(status) as runtime:
+        yield runtime
 
 
 def read_me(path: Path) -> Me:

@@ -337,6 +337,24 @@ def reporter(
         yield report
 
 
+def watched(
+    runtime: Any, report: Report | None, method: str, predicted: float | None, first: int
+) -> Report | None:
+    """Tells whoever watches the runtime as well."""
+    watch = runtime.watch
+    if watch is None:
+        return report
+    watch({"phase": "solve", "method": method, "expected": predicted, "resumed": first})
+
+    def both(count: int, bound: float, relative: float, ledger: Ledger) -> None:
+        if report is not None:
+            report(count, bound, relative, ledger)
+        bill = {name: ledger[name] for name in ("rounds", "bytes")}
+        watch({"iteration": count, "bound": bound, **bill})
+
+    return both
+
+
 @contextmanager
 def _interruptible() -> Iterator[threading.Event]:
     """Ctrl-C asks the loop to stop after the current step; a second one stops at once.

@@ -29,7 +29,7 @@ from ccmac.inputs import Array, real_vector
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Asked, Checkpoints
-from ccmac.methods.driver import Outcome, Settings, drive, observer_of, positions, reporter
+from ccmac.methods.driver import Outcome, Settings, drive, observer_of, positions, reporter, watched
 from ccmac.methods.falls import falling
 from ccmac.methods.finish import finish, late_result, without_solution
 from ccmac.methods.registry import refuse_unless_fit
@@ -336,7 +336,8 @@ class Run:
             first, state = saver.resume(state)
         root = self.work.runtime.is_root
         name = self.method.name
-        with reporter(limits.progress, root, name, prepared.predicted) as report:
+        predicted = prepared.predicted
+        with reporter(limits.progress, root, name, predicted) as report:
             outcome = drive(
                 iteration,
                 state,
@@ -346,7 +347,7 @@ class Run:
                     prepared.stopping,
                     observer,
                     callback=limits.callback,
-                    report=report,
+                    report=watched(self.work.runtime, report, name, predicted, first),
                     saver=saver,
                     first=first,
                     begun=self.begun,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +36,7 @@ class Runtime(ABC):
     fused: bool = False
     sums_here: bool = False  # all agents are here, and a sum over them may be one product
     apart: bool = False  # whether every process keeps files of its own, and no others'
+    watch: Callable[[Mapping[str, Any]], None] | None = None  # is called with facts of the run
     stepping: bool = False  # whether a step is under way that may be given up
 
     def __init__(

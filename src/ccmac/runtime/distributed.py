@@ -74,6 +74,11 @@ class Distributed(Runtime):
         """End the whole job with one line naming this process and its agents on an error."""
         return aborting(self.transport.abort, self.rank, self.owned, alone=self.alone)
 
+    def stopped_by(self) -> list[int]:
+        """Agents whose process was asked to stop; all ask this together. One gather."""
+        mine = np.full((len(self.owned), 1), float(self.notes.stopped_here))
+        return [int(i) for i in np.flatnonzero(self._gather(mine)[:, 0])]
+
     # -- rounds -----------------------------------------------------------------------------
     def _exchange(self, kind: str, sent: Sequence[Rows], received: Sequence[Rows]) -> None:
         """One round of messages (process, rows, how many agents' they are)."""

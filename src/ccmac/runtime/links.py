@@ -49,6 +49,7 @@ BUFFER = 1 << 22  # bytes that are read ahead of their frames
 AHEAD = 1 << 24  # bytes of messages that are read before they are due
 OVERHEAD = 1 << 8  # bytes of memory that a message takes on top of its payload
 UNREAD = 256, 1 << 26  # messages and bytes of ours that a neighbor may leave without a sign
+WAITING_SECONDS = 10.0  # after which whoever is waited for is named
 LINES = 5  # different ones that are printed about one neighbor, or about all strangers
 
 
@@ -78,6 +79,19 @@ class Peer:
     def ahead(self) -> int:
         """Bytes of messages that nobody has asked for yet."""
         return self.came - self.taken
+
+    @property
+    def state(self) -> str:
+        """Whether it is there."""
+        if self.left:
+            return "has finished"
+        return "connected" if self.writer is not None else "not connected"
+
+    @property
+    def described(self) -> str:
+        """Who it is, and where."""
+        where = "which dials us" if self.address is None else "{}:{}".format(*self.address)
+        return f"agent {self.number} ({self.name}, {where})"
 
     @property
     def begun(self) -> bool:
@@ -148,9 +162,15 @@ class Links:
         sock = None if self._listen is None else listening(self._listen)
         self._thread.start()
         self._call(self._begin, sock)
+        begun = time.monotonic()
         while not all(peer.connections for peer in self.links.values()):
-            self._events.get()
-            self._raise()
+            with suppress(queue.Empty):
+                self._events.get(timeout=WAITING_SECONDS)
+                self._raise()
+                continue
+            absent = [peer.described for peer in self.links.values() if not peer.connections]
+            since = f"{time.monotonic() - begun:.0f} s of {self.wait:.0f}"
+            self.say(f"waiting for {', '.join(absent)}, {since}")
 
     def post(self, messages: Mapping[int, bytes]) -> None:
         """Send one message to each of these neighbors."""
@@ -164,7 +184,7 @@ class Links:
         peer.due = size
         self._resume(peer)
         try:
-            found = peer.inbox.get(timeout=limit)
+            found = self._next(peer, limit)
         except queue.Empty:
             raise PeerLost(f"agent {number}: sent nothing before the time limit") from None
         finally:
@@ -176,6 +196,16 @@ class Links:
         if size is not None and len(found) != size:
             raise PeerLost(_wrong_size(number, len(found), size))
         return found
+
+    def _next(self, peer: Peer, limit: float | None) -> bytes | CcmacError:
+        """Out of the inbox; whoever is waited for is named now and then."""
+        waited = 0.0
+        while limit is None or waited + WAITING_SECONDS < limit:
+            with suppress(queue.Empty):
+                return peer.inbox.get(timeout=WAITING_SECONDS)
+            waited += WAITING_SECONDS
+            self.say(f"waiting for {peer.described}, {peer.state}, {waited:.0f} s")
+        return peer.inbox.get(timeout=limit - waited)
 
     def _resume(self, peer: Peer) -> None:
         """Reading may go on: something was taken, or is known to be due."""

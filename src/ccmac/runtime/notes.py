@@ -87,6 +87,7 @@ class Notes:
     late: bool = False  # somewhere
     stop: bool = False  # somewhere
     save: bool = False  # somewhere
+    stopped_here: bool = False  # somebody here has asked to stop
     led: bool = False  # processes round differently, and follow agent 0
     _digest: int = 0
     _base: int = field(init=False)
@@ -113,7 +114,9 @@ class Notes:
     @property
     def flags(self) -> tuple[bool, bool, bool]:
         """late, stop, save: here and now."""
-        return time.monotonic() > self.deadline, self.asked(), self.due()
+        asked = self.asked()
+        self.stopped_here = self.stopped_here or asked
+        return time.monotonic() > self.deadline, asked, self.due()
 
     @property
     def mine(self) -> float:

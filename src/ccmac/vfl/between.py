@@ -216,7 +216,6 @@ def train(
         agreement.tol,
         runtime=runtime,
         max_iterations=agreement.max_iterations,
-        progress=False,
     )
     coef = np.reshape(result.x[0], (-1, labels.outputs))
     coef = coef if scale is None else coef / scale[:, None]

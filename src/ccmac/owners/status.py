@@ -1,0 +1,181 @@
+"""What an owner sees of its run: lines, a log of JSON lines, a page and metrics for Prometheus."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, TextIO
+
+from ccmac.errors import InputError
+from ccmac.runtime.links import Links
+from ccmac.texts import plain
+
+EVERY = 10.0  # seconds between two lines
+LOGGED = 1.0  # seconds between two iterations in the log
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh"
+content="2"><title>ccmac: agent {me}</title><style>body{{font:16px system-ui;margin:2em;
+max-width:40em}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>
+<h1>Agent {me}: {phase}</h1><table>{rows}</table><h2>Neighbors</h2>
+<table><tr><th>agent</th><th>name</th><th>state</th></tr>{peers}</table></html>"""
+METRICS = ("iteration", "bound", "rounds", "bytes", "seconds", "expected")
+
+
+class Status:
+    """Facts of a run, as they come; shown where somebody has asked for them."""
+
+    def __init__(self, log: Path | None = None, address: tuple[str, int] | None = None) -> None:
+        self.facts: dict[str, Any] = {"phase": "waiting", "iteration": 0}
+        self.links: Links | None = None
+        self._log = log
+        self._address = address
+        self._stream: TextIO | None = None
+        self._begun = self._shown = self._logged = time.monotonic()
+        self._said: Any = print
+
+    @contextmanager
+    def of(self, links: Links) -> Iterator[None]:
+        """While these links are used."""
+        self.links = links
+        self._said = links.say
+        links.say = self._say
+        with ExitStack() as stack:
+            if self._log is not None:
+                try:
+                    self._stream = stack.enter_context(self._log.open("a", encoding="utf-8"))
+                except OSError as error:
+                    raise InputError(f"--log {self._log}: {error.strerror}") from None
+            if self._address is not None:
+                stack.enter_context(_server(self, self._address))
+            try:
+                yield
+            except BaseException as error:
+                self._write("failed", text=str(error))
+                raise
+            finally:
+                self._stream = None
+
+    def note(self, facts: Mapping[str, Any]) -> None:
+        """Something is known of the run."""
+        now = time.monotonic()
+        self.facts |= {"seconds": now - self._begun, **facts}
+        if "phase" in facts:
+            self.facts["since"] = self.facts["seconds"]
+        if resumed := facts.get("resumed"):
+            self._say(f"continues after iteration {resumed}, from its checkpoint")
+        step = "iteration" in facts
+        if not step or now - self._logged > LOGGED:
+            self._logged = now
+            self._write("step" if step else "phase", **facts)
+        if step and now - self._shown > EVERY and not sys.stderr.isatty():
+            self._shown = now
+            self._said(self.line())
+
+    def line(self) -> str:
+        """Where the run is."""
+        known = self.facts
+        parts = [f"iteration {known['iteration']}", f"{known['rounds']:,} rounds"]
+        if math.isfinite(known["bound"]):
+            parts.append(f"bound {known['bound']:.1e}")
+        parts.append(f"{known['bytes'] / 1e6:,.1f} MB sent by the busiest")
+        if left := self.left:
+            parts.append(f"about {left:.0f} s left by the plan")
+        return ", ".join(parts)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds, where the plan says how many iterations there will be."""
+        expected = self.facts.get("expected")
+        done = self.facts["iteration"] - self.facts.get("resumed", 0)
+        if not done > 0 or expected is None or not math.isfinite(expected):
+            return None
+        pace = (self.facts["seconds"] - self.facts["since"]) / done
+        return float(max(expected - done, 0.0) * pace)
+
+    def peers(self) -> list[tuple[int, str, str]]:
+        """(agent, name, state) of every neighbor."""
+        links = {} if self.links is None else self.links.links
+        return [(peer.number, peer.name, peer.state) for peer in links.values()]
+
+    def page(self) -> str:
+        """For a browser: nothing but this text, which comes anew every two seconds."""
+        shown = {**self.facts, "seconds left by the plan": self.left}
+        rows = "".join(_row(name, _readable(value)) for name, value in shown.items())
+        peers = "".join(_row(*peer) for peer in self.peers())
+        me = None if self.links is None else self.links.me
+        return PAGE.format(me=me, phase=html.escape(self.facts["phase"]), rows=rows, peers=peers)
+
+    def metrics(self) -> str:
+        """In the text format of Prometheus."""
+        lines = []
+        for name in METRICS:
+            value = self.facts.get(name)
+            if value is not None and math.isfinite(value):
+                lines += [f"# TYPE ccmac_{name} gauge", f"ccmac_{name} {float(value)!r}"]
+        lines.append("# TYPE ccmac_connected gauge")
+        for number, _, state in self.peers():
+            lines.append(f'ccmac_connected{{agent="{number}"}} {int(state == "connected")}')
+        return "\n".join(lines) + "\n"
+
+    def _say(self, line: str) -> None:
+        self._said(line)
+        self._write("line", text=line)
+
+    def _write(self, kind: str, **facts: Any) -> None:
+        if self._stream is not None:
+            entry = {"time": time.time(), "event": kind, **plain(facts)}
+            self._stream.write(json.dumps(entry) + "\n")
+            self._stream.flush()
+
+
+def _row(*cells: Any) -> str:
+    return f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in cells)}</tr>"
+
+
+def _readable(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def _server(status: Status, address: tuple[str, int]) -> Iterator[None]:
+    """``/`` is the page, ``/metrics`` are the numbers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 5
+
+        def do_GET(self) -> None:
+            places = {"/": ("text/html", status.page), "/metrics": ("text/plain", status.metrics)}
+            if self.path not in places:
+                self.send_error(404)
+                return
+            kind, made = places[self.path]
+            body = made().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    try:
+        server = ThreadingHTTPServer(address, Handler)
+    except OSError as error:
+        where = f"{address[0]}:{address[1]}"
+        raise InputError(f"--status {where}: cannot listen there ({error.strerror})") from None
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
