@@ -23,6 +23,7 @@ PLACES: dict[str, tuple[str, str, str | None]] = {
     "solve": ("solve", "show", "EPILOG"),
     "power": ("power", "show", "EPILOG"),
     "agent": ("agent", "show", "EPILOG"),
+    "owners": ("owners", "app", None),
     "keys": ("keys", "app", None),
     "report": ("report", "show", None),
     "optimality": ("optimality", "show", None),

@@ -15,9 +15,11 @@ import typer
 
 from ccmac.api import make_runtime
 from ccmac.cli.options import AsJson, Log, Page, fitted, print_json, watching
+from ccmac.cli.owners import Place, Port, Requests
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
 from ccmac.network import as_network
+from ccmac.owners.scaffold import new_parties
 from ccmac.runtime import Runtime
 from ccmac.storage.files import atomic_write, try_file
 from ccmac.storage.owner import Mine, Public, checked_mine, checked_public, read_toml
@@ -69,6 +71,19 @@ class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 File = Annotated[Path, typer.Argument(metavar="ME.TOML", help="Who I am; see the page vertical.")]
+
+
+@app.command("new", epilog="Example: `ccmac vfl new credit --parties bank,shop,clinic`")
+def new(
+    place: Place,
+    *,
+    parties: Annotated[str, typer.Option("--parties", help="Their names: bank,shop,clinic.")],
+    port: Port = 7000,
+    requests: Requests = False,
+) -> None:
+    """Make a folder for each party: settings, keys, an example, and a README. It runs as it is."""
+    made = new_parties(place, parties.split(","), port, requests)
+    typer.echo("\n".join(map(str, made)))
 
 
 @app.command("party", epilog=EPILOG)

@@ -1,0 +1,248 @@
+"""A folder for each owner of a run to begin with: it runs as it is, every value has a comment."""
+
+from __future__ import annotations
+
+import csv
+import io
+import secrets
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.objectives import Quadratic
+from ccmac.problem import Agent
+from ccmac.storage.files import atomic_write
+from ccmac.storage.keys import make_keys, request
+from ccmac.texts import dumps
+
+ROWS = 60  # of the tables of the example
+PUBLIC = """# What all owners have alike: each keeps a copy, and copies are compared.
+agents = {count}               # how many owners
+q = 0                    # entries of the shared variable z
+m = 1                    # coupled rows: here, that all x_i add up to what all need together
+network = "complete"     # who talks to whom: complete, ring, star, path, ...
+method = "auto"          # or cross-cg, cross-direct, ...: see ccmac methods
+tol = 1e-6               # certified error of the answer, relative to max(1, its norm)
+averaging = "auto"       # "masked": nobody sees another's rows, only their sum
+names = {names}  # the names in the owners' certificates, in the order of the agents
+revoked = []             # fingerprints of certificates that count no more: ccmac keys show
+"""
+MINE = """# This owner's own settings; paths are relative to this file.
+public = "public.toml"            # what all have alike
+agent = {agent}                         # my number: the place of my name in the public file
+folder = "agent"                  # my data, as make_agent.py writes them
+out = "result"                    # where my part of the answer goes
+checkpoint = "state"              # to go on after a stop; delete it to begin anew
+every = 50                        # iterations between two checkpoints
+{link}"""
+LINK = """certificate = "{name}.crt" {pad}# who I am; renew it in place, also during a run
+key = "{name}.key"         {pad}# mine alone: nobody else may read it
+authority = "authority.crt"       # signed everybody's certificate
+listen = "{listen}"{wide}# where neighbors with larger numbers dial me
+patience = 60.0                   # seconds after which a silent owner ends the run
+wait = 600.0                      # seconds to wait for the others at the start
+"""
+PARTY = """# This party's own settings; paths are relative to this file.
+party = "{name}"                # my name
+parties = {names}    # all parties, the same order everywhere
+table = "table.csv"             # my columns, a row for each key
+key = "id"                      # the column of keys, by which rows are joined
+new = "new.csv"                 # new rows for: ccmac vfl predict me.toml
+out = "result"                  # where my weights and scores go
+{label}
+[model]                         # the same at all parties
+loss = "squared"                # or logistic, huber, hinge, multinomial, ...
+regularization = 0.01           # ridge penalty on the weights
+standardize = true              # columns count in their standard deviations
+join = "strict"                 # all have the same keys; "inner": those that all have
+salt = "{salt}"  # keys travel as hashes with this salt: keep it among you
+averaging = "auto"              # "masked": nobody sees another's part of the scores
+tol = 1e-6                      # certified error, relative
+
+[link]
+names = {names}    # the names in the parties' certificates
+{link}
+[link.neighbors]                # where the others listen; the larger number dials
+"""
+AGENT = '''"""Writes this owner's data to the folder agent/. After a change: python make_agent.py"""
+
+import numpy as np
+
+import ccmac
+
+cost = np.array([{cost}])    # f(x) = sum cost_j x_j^2 / 2 - gain_j x_j
+gain = np.array([{gain}])
+needs = {needs}                # this owner's share of what all must supply together
+agent = ccmac.Agent(
+    ccmac.objectives.Quadratic(np.diag(cost), gain), A=np.ones((1, 2)), b=[needs]
+)
+agent.save("agent", replace=True)
+'''
+README = """# {name}
+
+One owner's part of a run of ccmac between {count} owners: {names}.
+
+1. Put your own data in place: {data}.
+2. {keys}
+3. Set the addresses in me.toml: yours under `listen`, the others' under `neighbors`.
+4. Start, in any order with the others: `{command}`
+5. Your part of the answer is in `result/`. What others learn is on the page "What others learn".
+
+`{name}.key` stays here. Everybody has the same {same}.
+"""
+SIGNED = "{name}.crt is signed for a trial: in earnest make your own with `ccmac keys request`."
+
+ASKED = (
+    "Send {name}.csr to whoever signs for all (`ccmac keys sign`); put the {name}.crt and "
+    "authority.crt that you get here."
+)
+
+
+def new_owners(place: Path, names: Sequence[str], port: int, requests: bool) -> list[Path]:
+    """Owners of agents whose example is a supply that all share."""
+    folders = _folders(place, names, port, requests)
+    public = PUBLIC.format(count=len(names), names=dumps(list(names), None))
+    for i, (name, folder) in enumerate(folders.items()):
+        link = _link(name, port + i) + "\n[neighbors]                        # where they listen\n"
+        link += _neighbors({f"{j}": port + j for j in range(len(names)) if j != i})
+        atomic_write(folder / "public.toml", public)
+        atomic_write(folder / "me.toml", MINE.format(agent=i, link=link))
+        cost, gain, needs = np.array([1.0 + i, 2.0]), np.array([1.0, 0.5 * i]), 3.0 + i
+        text = AGENT.format(cost=_listed(cost), gain=_listed(gain), needs=needs)
+        atomic_write(folder / "make_agent.py", text)
+        Agent(Quadratic(np.diag(cost), gain), A=np.ones((1, 2)), b=[needs]).save(folder / "agent")
+        _readme(folder, names, "make_agent.py", "ccmac agent me.toml", "public.toml", requests)
+    return list(folders.values())
+
+
+def new_parties(place: Path, names: Sequence[str], port: int, requests: bool) -> list[Path]:
+    """Parties of a table that is split by columns; the first has the labels."""
+    folders = _folders(place, names, port, requests)
+    salt = secrets.token_hex(8)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((ROWS, 2 * len(names)))
+    y = X @ rng.standard_normal(X.shape[1]) + 0.1 * rng.standard_normal(ROWS)
+    for i, (name, folder) in enumerate(folders.items()):
+        near = _neighbors({other: port + j for j, other in enumerate(names) if j != i})
+        label = 'label = "y"                     # the column of labels, at one party\n'
+        text = PARTY.format(
+            name=name,
+            names=dumps(list(names), None),
+            label="" if i else label,
+            salt=salt,
+            link=_link(name, port + i),
+        )
+        atomic_write(folder / "me.toml", text + near)
+        columns = {f"{name}_{j}": X[:, 2 * i + j] for j in range(2)}
+        both = columns if i else {**columns, "y": y}
+        old, new = slice(0, ROWS - 10), slice(ROWS - 10, ROWS)
+        atomic_write(folder / "table.csv", _table(both, old))
+        atomic_write(folder / "new.csv", _table(columns, new))
+        same = "[model], parties and names"
+        _readme(folder, names, "table.csv", "ccmac vfl party me.toml", same, requests)
+    return list(folders.values())
+
+
+def run_all(place: Path) -> int:
+    """Every owner in a process of its own, on this machine; the largest exit code."""
+    files = sorted(place.glob("*/me.toml"))
+    if not files:
+        raise InputError(f"{place}: holds no folder with me.toml; make some with: ccmac owners new")
+    jobs = [_started(file) for file in files]
+    readers = [
+        threading.Thread(target=_copied, args=(file.parent.name, job))
+        for file, job in zip(files, jobs, strict=True)
+    ]
+    for reader in readers:
+        reader.start()
+    try:
+        for reader in readers:
+            reader.join()
+        return max(job.wait() for job in jobs)
+    finally:
+        for job in jobs:
+            if job.poll() is None:
+                job.terminate()
+
+
+def _started(file: Path) -> subprocess.Popen[str]:
+    settings = tomllib.loads(file.read_text(encoding="utf-8"))
+    words = ["vfl", "party"] if "party" in settings else ["agent"]
+    run = [sys.executable, "-c", "from ccmac.cli.main import run; run()", *words, str(file)]
+    return subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def _copied(name: str, job: subprocess.Popen[str]) -> None:
+    """The lines of one owner, with its name."""
+    assert job.stdout is not None
+    with job.stdout as lines:
+        for line in lines:
+            print(f"{name:>10} | {line}", end="", flush=True)
+
+
+def _folders(place: Path, names: Sequence[str], port: int, requests: bool) -> dict[str, Path]:
+    """{owner: its folder, with key and certificate, or a request for one}."""
+    if len(names) < 2:
+        raise InputError("owners: give at least two names, as in north,south,west")
+    if not 0 < port <= 65536 - len(names):
+        raise InputError(f"owners: port {port} leaves no room for {len(names)} owners")
+    if place.exists():
+        raise InputError(f"{place}: is there already; choose another name")
+    folders = {name: place / name for name in names}
+    if requests:
+        for name, folder in folders.items():
+            request(folder, name)
+        return folders
+    make_keys(place / "authority", names)
+    for name, folder in folders.items():
+        folder.mkdir(parents=True)
+        for file in (f"{name}.key", f"{name}.crt"):
+            (place / "authority" / file).rename(folder / file)
+        certificate = (place / "authority" / "authority.crt").read_bytes()
+        atomic_write(folder / "authority.crt", certificate)
+    return folders
+
+
+def _link(name: str, port: int) -> str:
+    listen = f"127.0.0.1:{port}"
+    pad = " " * max(1, 14 - len(name))
+    return LINK.format(name=name, listen=listen, pad=pad, wide=" " * (23 - len(listen)))
+
+
+def _neighbors(ports: Mapping[str, int]) -> str:
+    return "".join(f'{name} = "127.0.0.1:{port}"\n' for name, port in ports.items())
+
+
+def _readme(
+    folder: Path, names: Sequence[str], data: str, command: str, same: str, requests: bool
+) -> None:
+    name = folder.name
+    text = README.format(
+        name=name,
+        count=len(names),
+        names=", ".join(names),
+        data=data,
+        keys=(ASKED if requests else SIGNED).format(name=name),
+        command=command,
+        same=same,
+    )
+    atomic_write(folder / "README.md", text)
+
+
+def _listed(values: Sequence[float] | np.ndarray) -> str:
+    return ", ".join(map(str, np.asarray(values).tolist()))
+
+
+def _table(columns: Mapping[str, np.ndarray], rows: slice) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", *columns])
+    for j in range(ROWS)[rows]:
+        writer.writerow([f"p{j:03d}", *(repr(float(v[j])) for v in columns.values())])
+    return text.getvalue()

@@ -1,0 +1,98 @@
+"""From nothing to a certified result between three processes: two commands, no file edited."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+
+import ccmac
+from ccmac.cli.main import main
+from ccmac.vfl.files import read_model
+from owners import free_ports
+
+pytest.importorskip("cryptography")
+
+
+def fresh_port() -> str:
+    """The first of three that are free, most likely."""
+    return str(free_ports(1)[0] - 3)
+
+
+def commented(file: Path) -> bool:
+    """Every value of a file of settings has a comment, but for addresses of neighbors."""
+    text = file.read_text()
+    tomllib.loads(text)
+    lines = text.partition("neighbors]")[0].splitlines()
+    return all("#" in line for line in lines if "=" in line)
+
+
+def test_owners(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names = ["north", "south", "west"]
+    place = tmp_path / "supply"
+    new = ["owners", "new", str(place), "--agents", ",".join(names), "--port", fresh_port()]
+    assert main(new) == 0
+    assert main(["owners", "try", str(place)]) == 0
+    said = capfd.readouterr().out
+    agents = [ccmac.Agent.load(place / name / "agent") for name in names]
+    whole = ccmac.solve(ccmac.Problem(agents, q=0), progress=False)
+    for i, name in enumerate(names):
+        folder = place / name
+        assert f"{name} | cross-direct: optimal" in said
+        with np.load(folder / "result" / f"solution-{i:04d}-{i:04d}.npz") as found:
+            np.testing.assert_allclose(found[f"x{i}"], whole.x[i], rtol=1e-9)
+        assert commented(folder / "me.toml")
+        assert commented(folder / "public.toml")
+        assert len((folder / "README.md").read_text().splitlines()) <= 12
+        assert stat.S_IMODE((folder / f"{name}.key").stat().st_mode) == 0o600
+        before = (folder / "agent" / "agent.npz").read_bytes()
+        subprocess.run([sys.executable, "make_agent.py"], cwd=folder, check=True, timeout=60)
+        assert (folder / "agent" / "agent.npz").read_bytes() == before
+    assert main(new) == 2
+    assert "is there already" in capfd.readouterr().err
+
+
+def test_parties(tmp_path: Path) -> None:
+    names = ["bank", "shop", "clinic"]
+    place = tmp_path / "credit"
+    new = ["vfl", "new", str(place), "--parties", ",".join(names), "--port", fresh_port()]
+    assert main(new) == 0
+    assert main(["owners", "try", str(place)]) == 0
+    tables = [pd.read_csv(place / name / "table.csv", index_col="id") for name in names]
+    y = tables[0].pop("y")
+    X = pd.concat(tables, axis=1)
+    joined = Ridge(0.01 * len(X)).fit(X / X.std(ddof=0), y)
+    parts = [read_model(place / name / "result" / "model.json").coef[:, 0] for name in names]
+    np.testing.assert_allclose(
+        np.concatenate(parts) * X.std(ddof=0), joined.coef_, rtol=1e-4, atol=1e-6
+    )
+    assert all(commented(place / name / "me.toml") for name in names)
+
+
+def test_requests_are_signed_by_somebody_else(tmp_path: Path) -> None:
+    place = tmp_path / "supply"
+    assert main(["owners", "new", str(place), "--agents", "a,b", "--requests"]) == 0
+    requests = [str(place / name / f"{name}.csr") for name in "ab"]
+    assert main(["keys", "sign", str(tmp_path / "authority"), *requests]) == 0
+    for name in "ab":
+        found = sorted(file.name for file in (place / name).iterdir())
+        assert {f"{name}.key", f"{name}.crt", f"{name}.csr"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("agents", "says"),
+    [("a", "at least two names"), ("a,a", "cannot be used"), ("a,../b", "cannot be used")],
+)
+def test_names_that_cannot_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], agents: str, says: str
+) -> None:
+    assert main(["owners", "new", str(tmp_path / "x"), "--agents", agents]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
