@@ -13,7 +13,7 @@ from ccmac.storage.keys import DAYS, described, make_keys, request, sign
 from ccmac.storage.owner import LARGEST
 
 
-class Group(typer.core.TyperGroup):
+class TrialByDefault(typer.core.TyperGroup):
     """``ccmac keys DIR`` without a command is ``ccmac keys trial DIR``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -23,7 +23,7 @@ class Group(typer.core.TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Keys and certificates of owners.")
+app = typer.Typer(cls=TrialByDefault, no_args_is_help=True, help="Keys and certificates of owners.")
 Days = Annotated[int, typer.Option("--days", min=1, max=36500, help="How long they are good.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are written.")]
 

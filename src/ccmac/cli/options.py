@@ -106,10 +106,10 @@ Page = Annotated[
 
 def watching(log: Path | None, page: str | None) -> Any:
     """Who is shown what happens between owners."""
-    from ccmac.owners.status import Status
+    from ccmac.owners.status import RunStatus
     from ccmac.storage.owner import address
 
-    return Status(log, None if page is None else address(Path("--status"), page))
+    return RunStatus(log, None if page is None else address(Path("--status"), page))
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ccmac.network import Network, as_network
-from ccmac.owners.status import Status
+from ccmac.owners.status import RunStatus
 from ccmac.results import Result
 from ccmac.runtime.averaging import Averaging, by_name
 from ccmac.runtime.distributed import Distributed
@@ -81,7 +81,7 @@ class Owner:
         return links
 
     @contextmanager
-    def runtime(self, status: Status, patience: float | None = None) -> Iterator[Distributed]:
+    def runtime(self, status: RunStatus, patience: float | None = None) -> Iterator[Distributed]:
         """The runtime of this owner, once all neighbors are there."""
         with self.links(patience) as links, status.of(links), one_line():
             links.start()

@@ -28,7 +28,7 @@ max-width:40em}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>
 METRICS = ("iteration", "bound", "rounds", "bytes", "seconds", "expected")
 
 
-class Status:
+class RunStatus:
     """Facts of a run, as they come; shown where somebody has asked for them."""
 
     def __init__(self, log: Path | None = None, address: tuple[str, int] | None = None) -> None:
@@ -144,7 +144,7 @@ def _readable(value: Any) -> str:
 
 
 @contextmanager
-def _server(status: Status, address: tuple[str, int]) -> Iterator[None]:
+def _server(status: RunStatus, address: tuple[str, int]) -> Iterator[None]:
     """``/`` is the page, ``/metrics`` are the numbers."""
 
     class Handler(BaseHTTPRequestHandler):
