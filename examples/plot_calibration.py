@@ -1,6 +1,9 @@
-"""Calibration: personal models that add up to published totals; rebalancing lowers chi.
+"""How do personal models add up to published totals, and what does it cost?
 
-Run: python examples/plot_calibration.py [picture.png]
+Eight people have a model each, with common effects z. Their predictions must add up to totals
+that are published. Giving every agent the mean block lowers chi, and with it the rounds.
+
+    python examples/plot_calibration.py picture.png
 """
 
 from __future__ import annotations

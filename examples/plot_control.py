@@ -1,8 +1,9 @@
-"""Three carts follow a trajectory that they agree on, under limits of force, speed and power.
+"""How do three carts follow a path that they agree on?
 
-Every step each cart looks 12 steps ahead, all solve one problem, the first force is applied.
+They have limits of force, speed and power. Every step each cart looks 12 steps ahead, all solve
+one problem, and the first force is applied. Later problems start from earlier ones.
 
-    python examples/plot_control.py picture.png [steps]
+    python examples/plot_control.py picture.png
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Dispatch: areas share a reserve schedule; the multipliers are hourly prices.
+"""What does energy cost by the hour, when areas share a reserve?
 
-Run: python examples/plot_dispatch.py [picture.png]
+Six areas meet the demand of a day together. They agree on a reserve schedule z. The multipliers
+of the balances are the prices of the hours.
+
+    python examples/plot_dispatch.py picture.png
 """
 
 from __future__ import annotations

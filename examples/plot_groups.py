@@ -1,8 +1,8 @@
-"""Calibration on real data: groups of patients correct a common model, totals are met exactly.
+"""Can groups keep their patients and still meet published totals?
 
-scikit-learn's diabetes table, eight groups by sex and age. Each group keeps its patients; the
-common effects z are shared, x_i is what a group adds to them. Of men and of women the totals over
-the population are published, and no measured effect is negative.
+scikit-learn's diabetes table, eight groups by sex and age. Each group keeps its patients. The
+common effects z are shared, and x_i is what a group adds to them. Of men and of women the totals
+over the population are published, and no measured effect is negative.
 
     python examples/plot_groups.py picture.png
 """

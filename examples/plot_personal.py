@@ -1,9 +1,8 @@
-"""One model for all, a correction for each clinic, and totals that must be met.
+"""One model for all, or one for each clinic?
 
-Ten groups of patients (scikit-learn's diabetes data) share the weights z of a model of disease
-progression and have corrections x_i of their own; predictions of all must add up to the known
-total, the shared effects of the body-mass index and of blood pressure may not be negative, and no
-correction exceeds 60.
+Both: ten clinics share the weights z of a model of disease progression, and have corrections x_i
+of their own. Predictions of all must add up to the known total. Two shared effects may not be
+negative, and no correction exceeds 60.
 
     python examples/plot_personal.py picture.png
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import runpy
 import tomllib
@@ -16,6 +17,7 @@ import ccmac
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```(?:\s+(?:prints\s+)?```text\n(.*?)```)?", re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
 OLD = (
     "pinned=",
@@ -115,6 +117,23 @@ def test_example_draws(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert target.read_bytes()[:4] == b"\x89PNG"
     assert (pictures / f"{name}.png").exists()
     assert_same_numbers(shown.getvalue(), (pictures / f"{name}.txt").read_text(encoding="utf-8"))
+
+
+@pytest.mark.gallery
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_gives_what_it_shows(path: Path, in_tmp: Path) -> None:
+    pytest.importorskip("matplotlib")
+    made = runpy.run_path(str(ROOT / "docs" / "make" / "notebooks.py"))
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    for old, new in zip(cells, made["executed"](cells), strict=True):
+        was, found = old.get("outputs", []), new.get("outputs", [])
+        assert [one["output_type"] for one in found] == [one["output_type"] for one in was]
+        for one, other in zip(found, was, strict=True):
+            texts = [
+                "".join(o.get("text", o.get("data", {}).get("text/plain", "")))
+                for o in (one, other)
+            ]
+            assert_same_numbers(*texts)
 
 
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)

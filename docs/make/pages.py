@@ -66,7 +66,9 @@ def generated() -> dict[str, str | bytes]:
                 parts.append(f"![Picture of the cell above]({picture_name})")
         found[f"notebooks/{path.stem}.md"] = "\n\n".join(parts) + "\n"
         title = re.sub(r"^# ", "", parts[0].splitlines()[0])
-        entries.append((title, f"notebooks/{path.stem}", "A notebook."))
+        drawn = next((k for k in found if k.startswith(f"notebooks/{path.stem}-")), None)
+        shown = "A notebook." if drawn is None else f"![{title}]({drawn})"
+        entries.append((title, f"notebooks/{path.stem}", shown))
     found["gallery.md"] = gallery(entries)
     return found
 
@@ -97,7 +99,7 @@ def cell(content: dict[str, Any]) -> tuple[str, list[bytes]]:
     """The Markdown of a notebook's cell, and its pictures."""
     source = "".join(content["source"])
     if content["cell_type"] == "markdown":
-        return source, []
+        return source.replace("](../docs/", "](../"), []
     text = f"```python\n{source}\n```"
     pictures = []
     for output in content["outputs"]:

@@ -109,10 +109,11 @@ def draw_problem(problem: Any, ax: Any = None) -> Any:
             axes.barh(y, 0.92, left=x - 0.46, height=0.86, color=tones[name])
             axes.text(x, y, name, ha="center", va="center", color="white")
     names = [f"$x_{{{i}}}$" if a.name is None else a.name for i, a in agents]
-    axes.set_xticks(range(z + 1), [*names, "z"], rotation=0 if z < 9 else 90)
+    names += ["z"] if problem.q else []
+    axes.set_xticks(range(len(names)), names, rotation=0 if z < 9 else 90)
     axes.set_yticks(range(len(rows)), [label for label, _ in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(-0.5, z + 0.5)
+    axes.set_xlim(-0.5, len(names) - 0.5)
     axes.tick_params(length=0)
     axes.set_title("who has which block", fontsize="medium")
     return axes
