@@ -29,7 +29,32 @@ REACH = 5.0  # logarithm of how far means may be from what was observed
 
 
 class Tweedie(Loss):
-    """weight_j phi(v_j) with y >= 0 (y > 0 from power 2 on)."""
+    """sum_j weight_j phi(v_j), v = M u, with y >= 0 (y > 0 from power 2 on); see the module.
+
+    Parameters
+    ----------
+    M : array_like, optional
+        Rows of the linear map; the identity by default.
+    y : array_like
+        Observations.
+    weight : float or array_like
+        Of every row.
+    ridge : float
+        Adds (ridge/2) |u|^2.
+    power : float
+        Of the variance: 1 (Poisson) to 2 (gamma), or 3 (inverse Gaussian).
+    offset : array_like, optional
+        Added to v.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.objectives import Tweedie
+    >>> f = Tweedie(np.ones((2, 1)), [1.0, 3.0])
+    >>> slope, _ = f.gradient(np.log([2.0]), np.zeros(0))  # at the mean of y
+    >>> bool(abs(slope[0]) < 1e-12)
+    True
+    """
 
     arguments = (*Loss.arguments, "power", "offset")
     steepest = math.inf

@@ -102,8 +102,39 @@ class VerticalTweedie(LogLink):
         From 1 (Poisson) to 2 (gamma), or 3 (inverse Gaussian).
     alpha : float
         Factor of the squared penalty, as in scikit-learn; 0 stands for none.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
 
-    Others are those of :class:`VerticalRidge`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalTweedie
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((60, 2)), "shop": random.standard_normal((60, 3))}
+    >>> means = np.exp(0.5 * tables["bank"][:, 0] - 0.3 * tables["shop"][:, 1])
+    >>> model = VerticalTweedie(alpha=0.01).fit(tables, means)
+    >>> model.coef_.shape, model.score(tables, means) > 0.9
+    ((5,), True)
     """
 
     power: float = 1.5
@@ -113,7 +144,46 @@ class VerticalTweedie(LogLink):
 
 @estimator
 class VerticalPoisson(LogLink):
-    """Counts: Poisson regression over columns of different parties; see VerticalTweedie."""
+    """Counts: Poisson regression, over columns that different parties own.
+
+    Parameters
+    ----------
+    alpha : float
+        Factor of the squared penalty, as in scikit-learn; 0 stands for none.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalPoisson
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((60, 2)), "shop": random.standard_normal((60, 3))}
+    >>> means = np.exp(0.5 * tables["bank"][:, 0] - 0.3 * tables["shop"][:, 1])
+    >>> model = VerticalPoisson(alpha=0.01).fit(tables, means)
+    >>> model.coef_.shape, model.score(tables, means) > 0.9
+    ((5,), True)
+    """
 
     alpha: float = 1.0
     power: ClassVar[float] = 1.0  # type: ignore[misc]
@@ -121,7 +191,46 @@ class VerticalPoisson(LogLink):
 
 @estimator
 class VerticalGamma(LogLink):
-    """Positive amounts of constant relative spread: gamma regression; see VerticalTweedie."""
+    """Positive amounts of constant relative spread: gamma regression.
+
+    Parameters
+    ----------
+    alpha : float
+        Factor of the squared penalty, as in scikit-learn; 0 stands for none.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalGamma
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((60, 2)), "shop": random.standard_normal((60, 3))}
+    >>> means = np.exp(0.5 * tables["bank"][:, 0] - 0.3 * tables["shop"][:, 1])
+    >>> model = VerticalGamma(alpha=0.01).fit(tables, means)
+    >>> model.coef_.shape, model.score(tables, means) > 0.9
+    ((5,), True)
+    """
 
     alpha: float = 1.0
     power: ClassVar[float] = 2.0  # type: ignore[misc]
@@ -129,7 +238,46 @@ class VerticalGamma(LogLink):
 
 @estimator
 class VerticalInverseGaussian(LogLink):
-    """Positive amounts whose spread grows faster than they do; see VerticalTweedie."""
+    """Positive amounts whose spread grows faster than they do.
+
+    Parameters
+    ----------
+    alpha : float
+        Factor of the squared penalty, as in scikit-learn; 0 stands for none.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalInverseGaussian
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((60, 2)), "shop": random.standard_normal((60, 3))}
+    >>> means = np.exp(0.5 * tables["bank"][:, 0] - 0.3 * tables["shop"][:, 1])
+    >>> model = VerticalInverseGaussian(alpha=0.01).fit(tables, means)
+    >>> model.coef_.shape, model.score(tables, means) > 0.9
+    ((5,), True)
+    """
 
     alpha: float = 1.0
     power: ClassVar[float] = 3.0  # type: ignore[misc]
