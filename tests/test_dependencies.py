@@ -1,4 +1,4 @@
-"""What the package needs: bounded on both sides, locked for the tests, licences listed."""
+"""What the package needs: bounded below, locked for the tests, licences listed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def name_of(requirement: str) -> str:
 @pytest.mark.parametrize("requirement", NEEDED)
 def test_a_dependency_is_bounded_locked_and_listed(requirement: str) -> None:
     assert re.search(r">=\d", requirement)
-    assert re.search(r",<\d", requirement)
     assert re.search(rf"^{re.escape(name_of(requirement))}==\d", LOCK, re.MULTILINE)
     page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
     assert re.search(rf"^\| {re.escape(name_of(requirement))} \| [^|]*\w", page, re.MULTILINE)

@@ -23,6 +23,7 @@ from ccmac.version import __version__
 if TYPE_CHECKING:
     from ccmac.runtime.base import Runtime
 
+LARGEST = np.finfo(np.float64).max
 DIGEST_BYTES = 6  # of the arithmetic: a whole number that a float holds
 
 
@@ -53,10 +54,14 @@ def needed(runtime: Runtime) -> bool:
 
 
 def followed(runtime: Runtime, mine: Array) -> Array:
-    """Agent 0's numbers in place of ``mine``: one averaging."""
+    """Agent 0's numbers in place of ``mine``: one averaging.
+
+    Owners refuse infinity in a message: it travels as the largest double.
+    """
     whole = runtime.averaging.rows_known
     rows = np.zeros((len(runtime.owned), mine.size))
     if runtime.owned.start == 0:
-        rows[0] = mine.ravel()
+        rows[0] = np.clip(mine.ravel(), -LARGEST, LARGEST)
     found = runtime.piggyback(rows, whole=whole).value
-    return np.reshape(found[0] if whole else found, mine.shape)
+    numbers = np.reshape(found[0] if whole else found, mine.shape)
+    return np.where(np.abs(numbers) == LARGEST, np.copysign(np.inf, numbers), numbers)

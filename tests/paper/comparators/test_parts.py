@@ -10,7 +10,7 @@ import pytest
 from ccmac import Agent, Network, Problem, solve
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
-from ccmac.methods.local import inverse
+from ccmac.methods import local
 from ccmac.objectives import L1, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.paper.comparators import pooling
 from ccmac.runtime import InProcess
@@ -35,15 +35,15 @@ def test_channels_of_diagonal_blocks_are_measured_exactly() -> None:
             ]
         )
 
-    coupled, shared = inverse.channel_curvatures(work, energies, 3)
+    coupled, shared = local.channel_curvatures(work, energies, 3)
     assert coupled == pytest.approx(((9 + 1) / 2 + (4 + 4) / 5) / 2)
     assert shared == pytest.approx((2 / 4 + 2 / 8) / (2 * 2))
-    assert len(asked) == inverse.PROBES + 1
+    assert len(asked) == local.PROBES + 1
     work.recycles = True
     for _ in range(2):
-        inverse.channel_curvatures(work, energies, 3)
-    assert len(asked) == 2 * (inverse.PROBES + 1)
-    assert inverse.channel_curvatures(work, lambda h: np.zeros(2), 4) == (1.0, 1.0)
+        local.channel_curvatures(work, energies, 3)
+    assert len(asked) == 2 * (local.PROBES + 1)
+    assert local.channel_curvatures(work, lambda h: np.zeros(2), 4) == (1.0, 1.0)
 
 
 # -- pooled losses ---------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ccmac
+from ccmac.methods import CrossNewton
 from ccmac.methods.registry import REGISTRY, parse
 from ccmac.paper.instances import random_quadratic
 from ccmac.runtime.owners import between_owners
@@ -52,7 +53,9 @@ def cases(averaging: str) -> list[Case]:
         problem = quadratic(coupled_z=name != "mixed-yarmoshik")
         found.append((name, problem, {"method": parse(name), "max_iterations": 3}))
     found.append(("to the end", quadratic(), {"method": "cross-cg", "tol": 1e-9}))
-    found.append(("logistic", logistic(), {"max_iterations": 4}))
+    for reveal in ("sketch", "range"):
+        options = {"method": CrossNewton(reveal=reveal), "max_iterations": 4}
+        found.append((f"logistic, {reveal}", logistic(), options))
     return found
 
 
