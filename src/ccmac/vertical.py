@@ -70,8 +70,12 @@ class VflProblem(Problem):
     vertical: Vertical
 
     def with_vertical(self, vertical: Vertical) -> VflProblem:
-        """This problem, with who has which columns."""
+        """This problem, with who has which columns. Who has a loss has the same as all others."""
         object.__setattr__(self, "vertical", vertical)
+        for agent in self.agents.values():
+            loss = getattr(agent.objective, "z_part", None)
+            if loss is not None:
+                loss.public_name = 1.0
         return self
 
     @property

@@ -99,13 +99,13 @@ class Explicit:
 
 def _declared_openly(problem: Problem, rows: Array, runtime: Runtime) -> Array:
     """The same where rows are hidden: of the norms the sum of squares, in place of the digest the
-    name that a function has for all, if it has one.
+    name that a function has for all, if it has one and those here are the same.
     """
     names = np.zeros((len(rows), 3))
     names[:, 0] = list(problem.agents)
     for k, agent in enumerate(problem.agents.values()):
         part = getattr(agent.objective, "z_part", None)
-        if isinstance(part, Function) and part.public_name is not None:
+        if isinstance(part, Function) and part.public_name is not None and _alike(rows):
             names[k] = [-1.0, part.public_name, 0.0]
     public = runtime.gather(np.hstack([rows[:, :1], names]))
     square = float(runtime.total(rows[:, 1:2] ** 2)[0])
