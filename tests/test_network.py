@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ccmac import Network
 from ccmac.errors import InputError
-from ccmac.network.weights import eccentricities, flooded, large_extremes
+from ccmac.network.graph import eccentricities, flooded, large_extremes
 
 
 @given(n=st.integers(2, 40))

@@ -156,7 +156,7 @@ def test_hostile_files(tmp_path: Path, text: str, words: str) -> None:
 
 
 def test_large_files_are_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ccmac.network.files.BYTES", 100)
+    monkeypatch.setattr("ccmac.network.spec.BYTES", 100)
     path = tmp_path / "net"
     path.write_text("0 1\n" * 100)
     with pytest.raises(InputError, match="holds more than 100 bytes"):

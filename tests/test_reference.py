@@ -13,9 +13,8 @@ import pytest
 import ccmac
 from ccmac.angles.report import Geometry
 from ccmac.certificates.multipliers import Multipliers
-from ccmac.ledger import Ledger
+from ccmac.ledger import Ledger, Trace
 from ccmac.plans import Plan
-from ccmac.trace import Trace
 
 PAGES = "".join(
     path.read_text(encoding="utf-8")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from types import NoneType
 from typing import Any, NoReturn
@@ -26,20 +28,6 @@ from ccmac.stack import Stack
 from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
 from ccmac.workspace.scales import refuse_extreme
-
-KNOWN = (
-    "reference",
-    "max_iterations",
-    "max_seconds",
-    "warm_start",
-    "runtime",
-    "averaging",
-    "costs",
-    "checkpoint",
-    "callback",
-    "progress",
-    "seed",
-)
 
 
 def solve(
@@ -119,14 +107,10 @@ def solve(
     if moved:
         _refuse_moved("solve", moved)
     limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress)
-    try:
-        run = _run(
-            problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
-        )
-        return run.solve(limits)
-    except (ArithmeticError, ValueError) as error:  # LinAlgError is a ValueError
-        refuse_extreme(problem, error)
-        raise
+    _check_tolerance(tol)
+    with _explained(problem):
+        work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
+        return run_on(work, asked, tol, reference, warm_start, costs, seed).solve(limits)
 
 
 def plan(
@@ -172,12 +156,19 @@ def plan(
     """
     if moved:
         _refuse_moved("plan", moved)
-    try:
-        run = _run(
-            problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
-        )
+    _check_tolerance(tol)
+    with _explained(problem):
+        work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
+        run = run_on(work, asked, tol, reference, warm_start, costs, seed)
         return run.plan(run.prepare())
-    except (ArithmeticError, ValueError) as error:
+
+
+@contextmanager
+def _explained(problem: Problem | Stack) -> Iterator[None]:
+    """Arithmetic that breaks down on extreme entries is said in one line."""
+    try:
+        yield
+    except (ArithmeticError, ValueError) as error:  # LinAlgError is a ValueError
         refuse_extreme(problem, error)
         raise
 
@@ -198,29 +189,6 @@ def checked_limits(
         raise InputError(f"callback: {shown(callback)} cannot be called; give a function")
     of_kind("progress", progress, (bool, NoneType), "True, False or None")
     return Limits(max_iterations, max_seconds, checkpoint, callback, progress)
-
-
-def _run(
-    problem: Problem | Stack,
-    network: Any,
-    method: str | Method,
-    tol: float,
-    reference: Any,
-    warm_start: Solution | None,
-    runtime: Runtime | str | None,
-    averaging: str,
-    costs: Costs | None,
-    seed: int,
-) -> Run:
-    """Everything checked, before any work."""
-    _check_tolerance(tol)
-    work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
-    return run_on(work, asked, tol, reference, warm_start, costs, seed)
-
-
-def _check_tolerance(tol: Any) -> None:
-    if not _positive(tol):
-        raise InputError(f"tol = {shown(tol)} must be a positive number, such as 1e-6")
 
 
 def placed(
@@ -322,7 +290,13 @@ def _refuse_moved(function: str, given: Mapping[str, Any]) -> NoReturn:
         if name in options_of(cls):
             example = f"ccmac.methods.{cls.__name__}({name}={shown(given[name])})"
             raise InputError(f"{function}: {name} is an option of a method; write method={example}")
-    raise InputError(f"{function}: keyword {name!r} is unknown; {nearest(name, KNOWN)}")
+    known = signature(solve).parameters
+    raise InputError(f"{function}: keyword {name!r} is unknown; {nearest(name, known)}")
+
+
+def _check_tolerance(tol: Any) -> None:
+    if not _positive(tol):
+        raise InputError(f"tol = {shown(tol)} must be a positive number, such as 1e-6")
 
 
 def _positive(value: Any) -> bool:

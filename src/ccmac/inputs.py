@@ -1,5 +1,7 @@
 """Data as the user gives it, turned into float64 arrays or one clear line of complaint.
 
+Numbers, vectors and matrices first, then what people write of rows and variables: senses, bounds
+and names. A row is ``==``, ``<=`` or ``>=``; None stands for equations only, and for no bound.
 ``where`` names the place ("agent 3, block A"; "LeastSquares, y") and opens every message.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -15,12 +18,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.texts import shown
+from ccmac.texts import shown, steers
 
 Array = NDArray[np.float64]
 LARGEST = 1e50
 """Of an entry: its fourth power, which bounds of curvature form, is still a number."""
 FLAG = (bool, np.bool_)
+EQUAL = "=="
+AT_MOST = "<="
+AT_LEAST = ">="
+MEANT = {"=": EQUAL, "<": AT_MOST, "=<": AT_MOST, ">": AT_LEAST, "=>": AT_LEAST}
+Senses = NDArray[np.str_]
 
 
 def is_sparse(value: Any) -> bool:
@@ -197,3 +205,107 @@ def _check_finite(where: str, entries: Array) -> None:
         raise InputError(f"{where}: has entries that are NaN or infinite; clean the data")
     if entries.size and max(entries.max(), -entries.min()) > LARGEST:
         raise InputError(f"{where}: has entries beyond {LARGEST:g}; rescale the data")
+
+
+# -- rows and variables ----------------------------------------------------------------------------
+def senses(where: str, value: Any, count: int) -> Senses | None:
+    """One sense for all ``count`` rows, or one for each; None where all are equations."""
+    if value is None:
+        return None
+    given = as_array(where, value)
+    if given.ndim == 0:
+        given = np.full(count, value if isinstance(value, str) else shown(value))
+    if given.ndim != 1 or len(given) != count:
+        raise InputError(
+            f"{where}: has {given.size} entries but there are {count} rows; "
+            "give one sense for all or one for each row"
+        )
+    for row, text in enumerate(given.tolist()):
+        if text not in (EQUAL, AT_MOST, AT_LEAST):
+            remedy = f"'{MEANT[text]}'" if text in list(MEANT) else "'==', '<=' or '>='"
+            raise InputError(f"{where}, row {row}: {shown(text)} is no sense; write {remedy}")
+    clean = np.array(given.tolist(), dtype="<U2")
+    return clean if (clean != EQUAL).any() else None
+
+
+def rows_of(sense: Senses | None, count: int, *, equal: bool) -> NDArray[np.intp]:
+    """The rows that are equations, or those that are not."""
+    if sense is None:
+        return np.arange(count if equal else 0)
+    return np.flatnonzero((sense == EQUAL) == equal)
+
+
+def signs(sense: Senses) -> Array:
+    """+1 for ``<=``, -1 for ``>=``, 0 for ``==``: the sign of a row's multiplier."""
+    return np.where(sense == AT_MOST, 1.0, np.where(sense == AT_LEAST, -1.0, 0.0))
+
+
+def bound(where: str, value: Any, size: int, missing: float) -> Array | None:
+    """A number for all entries or one for each; None where nothing is bounded."""
+    if value is None:
+        return None
+    given = real_vector(where, value, infinite=True)
+    if np.ndim(value) == 0:
+        given = np.full(size, given[0])
+    if len(given) != size:
+        raise InputError(
+            f"{where}: has {len(given)} entries but there are {size}; "
+            "give one number or one for each entry"
+        )
+    bad = np.flatnonzero(given == -missing)
+    if bad.size:
+        raise InputError(
+            f"{where}: entry {bad[0]} is {given[bad[0]]:g}, which nothing satisfies; "
+            f"{missing:g} means no bound"
+        )
+    return None if (given == missing).all() else given.copy()
+
+
+def not_crossed(
+    where: str, lower: Array | None, upper: Array | None, called: Sequence[str] | None = None
+) -> None:
+    """Refuse a lower bound above its upper one; ``where`` ends before the entry."""
+    if lower is None or upper is None:
+        return
+    bad = np.flatnonzero(lower > upper)
+    if bad.size:
+        k = int(bad[0])
+        name = "" if called is None else f" ({shown(called[k])})"
+        raise InputError(
+            f"{where}[{k}]{name}: lower bound {lower[k]:g} exceeds upper bound {upper[k]:g}; "
+            "exchange or widen them"
+        )
+
+
+def names(where: str, value: Sequence[Any] | None, count: int) -> tuple[str, ...] | None:
+    """Distinct texts, one for each of ``count`` things."""
+    if value is None:
+        return None
+    listed = several(where, value, f"a list of {count} names")
+    given = tuple(one_name(where, name) for name in listed)
+    if len(given) != count:
+        raise InputError(f"{where}: has {len(given)} names but there are {count} to name")
+    distinct(where, given)
+    return given
+
+
+def one_name(where: str, value: Any) -> str:
+    """A name: a text that is not empty, without control characters; numbers are written out."""
+    text = str(value) if isinstance(value, str) or is_whole(value) else ""
+    if not text.strip():
+        raise InputError(f"{where}: {shown(value)} is no name; give a text that is not empty")
+    if steers(text):
+        raise InputError(f"{where}: {shown(value)} has control characters; leave them out")
+    return text
+
+
+def distinct(where: str, given: Iterable[str]) -> None:
+    """Refuse a name that is used twice."""
+    seen: dict[str, int] = {}
+    for k, name in enumerate(given):
+        if name in seen:
+            raise InputError(
+                f"{where}: the name {shown(name)} is used twice, for {seen[name]} and {k}; names "
+                "must differ, change one"
+            )
+        seen[name] = k

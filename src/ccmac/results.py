@@ -10,9 +10,8 @@ import numpy as np
 
 from ccmac import show
 from ccmac.inputs import Array
-from ccmac.ledger import Ledger
+from ccmac.ledger import Ledger, Trace
 from ccmac.plans import Plan
-from ccmac.trace import Trace
 
 ADVICE = {
     "optimal": "the tolerance is reached",

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import ccmac
+from ccmac.inputs import signs
 from ccmac.objectives import Objective, Quadratic, Separable, SquaredDistance
-from ccmac.problem.reading import signs
 
 KINDS = ("separable", "quadratic", "linear", "open", "contradictory")
 WORDS = np.array(["==", "<=", ">="])

@@ -16,14 +16,13 @@ from scipy.sparse.linalg import aslinearoperator
 
 import ccmac
 from ccmac.errors import InputError
-from ccmac.ledger import Ledger
+from ccmac.ledger import Ledger, Trace
 from ccmac.methods import CrossApapc, CrossCg, CrossLbfgs
 from ccmac.methods import run as runs
 from ccmac.methods.cg import DualConjugateGradients
 from ccmac.objectives import Custom, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.paper.instances import random_quadratic
 from ccmac.storage.checkpoint import LOCK, Store
-from ccmac.trace import Trace
 from pins.problems import posed
 
 NETWORK = "ring"

@@ -14,13 +14,12 @@ import pytest
 
 from ccmac.certificates.stopping import Check, Evidence, Stopping
 from ccmac.errors import GradientError
-from ccmac.ledger import Cost
+from ccmac.ledger import Cost, Trace
 from ccmac.methods.base import Iteration, State, vector
 from ccmac.methods.driver import HEALTH_EVERY, Observer, Outcome, Settings, drive
 from ccmac.network import Network
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
-from ccmac.trace import Trace
 
 SIZES = (2, 1, 1)
 Q = 2

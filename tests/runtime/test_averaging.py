@@ -14,9 +14,9 @@ from ccmac.methods.base import Request
 from ccmac.methods.registry import parse
 from ccmac.methods.run import starting_point
 from ccmac.network import Network
-from ccmac.network import weights as routes
 from ccmac.paper.instances import random_quadratic
 from ccmac.runtime import InProcess
+from ccmac.runtime import averaging as routes
 from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, messages_sent
 from ccmac.runtime.partition import bounds, owners
 from ccmac.workspace import Workspace

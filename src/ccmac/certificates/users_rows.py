@@ -19,11 +19,10 @@ import numpy as np
 
 from ccmac.certificates.farkas import Infeasibility
 from ccmac.certificates.multipliers import Multipliers
-from ccmac.inputs import Array
+from ccmac.inputs import Array, Senses, signs
 from ccmac.limits import Reduction
 from ccmac.limits.reduction import coupled_misfit
 from ccmac.problem import Agent
-from ccmac.problem.reading import Senses, signs
 from ccmac.results import Result, Solution
 from ccmac.workspace import Workspace
 

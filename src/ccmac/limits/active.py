@@ -13,10 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array, is_sparse, rows_of
 from ccmac.limits.reduction import coupled_misfit
 from ccmac.problem import Agent, Problem
-from ccmac.problem.reading import rows_of
 
 ACTIVE = 1e-6  # room below which a row counts as active, as a share of 1 + its right-hand side
 

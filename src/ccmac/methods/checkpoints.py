@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
 from ccmac.inputs import Array, positive, whole
+from ccmac.ledger import Trace
 from ccmac.methods.base import Iteration, Method, Request, State
 from ccmac.objectives import Limited, Objective
 from ccmac.problem import MATRICES, RIGHT_HAND_SIDES
@@ -31,7 +32,6 @@ from ccmac.runtime.masked import Masked
 from ccmac.storage.agents import encode_objective
 from ccmac.storage.checkpoint import Saved, Store
 from ccmac.texts import cut, shown
-from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
 from ccmac.workspace.explicit import add_to_digest

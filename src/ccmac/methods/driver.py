@@ -18,13 +18,12 @@ import numpy as np
 from ccmac.certificates.stopping import Check, Evidence, Stopping, over
 from ccmac.errors import GradientError, InputError, OutOfTime
 from ccmac.inputs import Array, as_array, real_vector
-from ccmac.ledger import Ledger
+from ccmac.ledger import Ledger, Trace
 from ccmac.methods.base import Iteration, State
 from ccmac.results import Solution
 from ccmac.runtime.base import Piggyback
 from ccmac.runtime.notes import never
 from ccmac.runtime.space import piece_sums, row_dots
-from ccmac.trace import Trace
 from ccmac.workspace import Workspace
 
 Report = Callable[[int, float, float, Ledger], None]  # iteration, bound, RelErr, bill

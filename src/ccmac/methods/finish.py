@@ -19,6 +19,7 @@ from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, status_of
 from ccmac.errors import AssumptionWarning
 from ccmac.inputs import Array
+from ccmac.ledger import Trace
 from ccmac.linalg.ranks import redundant
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.driver import Outcome
@@ -29,7 +30,6 @@ from ccmac.realizations.base import Realized
 from ccmac.results import Result
 from ccmac.runtime import Runtime
 from ccmac.runtime.base import Piggyback
-from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
 from ccmac.workspace.constraints import SummedConstraints

@@ -26,6 +26,7 @@ from ccmac.certificates.stopping import Check, Stop
 from ccmac.certificates.users_rows import in_users_rows
 from ccmac.errors import InputError, OutOfTime
 from ccmac.inputs import Array, real_vector
+from ccmac.ledger import Trace
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Asked, Checkpoints
@@ -38,7 +39,6 @@ from ccmac.objectives.custom import Custom
 from ccmac.plans import Alternative, Plan, charged
 from ccmac.results import Names, Result, Solution
 from ccmac.runtime.base import Piggyback
-from ccmac.trace import Trace
 from ccmac.workspace import Workspace
 
 

@@ -19,15 +19,6 @@ from numpy.typing import NDArray
 from ccmac import show
 from ccmac.errors import InputError
 from ccmac.inputs import Array, index, nonnegative, real_matrix, several, text, whole
-from ccmac.network.weights import (
-    canonical,
-    eccentricities,
-    graph_weights,
-    hops,
-    large_extremes,
-    metropolis_weights,
-    neighbors,
-)
 from ccmac.texts import shown
 
 if TYPE_CHECKING:  # loaded where a graph of it is given, drawn or asked for
@@ -35,6 +26,9 @@ if TYPE_CHECKING:  # loaded where a graph of it is given, drawn or asked for
 
 DENSE = 500  # agents up to which all eigenvalues of W are computed
 LARGEST = 10_000_000  # agents of a named family
+CHUNK = 256  # agents whose distances to all others are held at a time
+ABREAST = 1024  # the same where one bit is enough
+FEW_HOPS = 50  # from one agent to all others: then many agents are searched from at once
 SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither overflow nor vanish
 
 
@@ -187,7 +181,7 @@ class Network:
         """Edges (u_k, v_k), each once."""
         both = np.concatenate([u, v]), np.concatenate([v, u])
         adjacency = sp.csr_array((np.ones(2 * len(u)), both), shape=(n, n))
-        return cls(canonical(sp.diags_array(adjacency.sum(axis=1)) - adjacency), name=name)
+        return cls(gossip(adjacency), name=name)
 
     @classmethod
     def erdos_renyi(cls, n: int, p: float, seed: int) -> Network:
@@ -319,8 +313,20 @@ class Network:
                 nodes = sorted(graph.nodes)
             except TypeError:
                 nodes = list(graph.nodes)
-        matrix = graph_weights(graph, nodes, weights)
-        return cls(matrix, name=_called(name, f"graph({n})"), nodes=nodes)
+        if weights not in ("laplacian", "metropolis"):
+            raise InputError(
+                f"network: unknown weights {weights!r}; take 'laplacian' or 'metropolis'"
+            )
+        linked = nx.to_scipy_sparse_array(graph, nodelist=list(nodes), weight=None, dtype=float)
+        links = links_of(sp.csr_array(linked))
+        parts, part = sp.csgraph.connected_components(links, directed=False)
+        if parts > 1:
+            sizes = sorted(np.bincount(part).tolist())
+            raise InputError(
+                f"network: the graph is disconnected (components of {shown(sizes)} agents); "
+                "add edges until every agent can reach every other"
+            )
+        return cls(gossip(links, weights), name=_called(name, f"graph({n})"), nodes=nodes)
 
     @classmethod
     def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
@@ -457,8 +463,8 @@ class Network:
 
     def metropolis(self) -> sp.csr_array:
         """The doubly stochastic Metropolis matrix of the graph."""
-        laplacian = metropolis_weights(self.graph, range(self.n))
-        return canonical(sp.eye_array(self.n) - laplacian)
+        mixed = gossip(links_of(self.weights), "metropolis")
+        return canonical(sp.eye_array(self.n) - mixed)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw agents and links; returns the axes."""
@@ -488,3 +494,95 @@ def _check_counts(*counts: int) -> None:
         whole("network: the number of agents", count, 1)
         if count > LARGEST:
             raise InputError(f"network: {shown(count)} agents are more than {LARGEST:,}")
+
+
+# -- matrices of graphs ----------------------------------------------------------------------------
+def canonical(matrix: Any) -> sp.csr_array:
+    """CSR with sorted indices and float64 data: one fixed order of summation everywhere."""
+    result = sp.csr_array(matrix, dtype=np.float64)
+    result.sum_duplicates()
+    result.eliminate_zeros()  # a stored zero is not an edge
+    result.sort_indices()
+    return result
+
+
+def links_of(matrix: sp.csr_array) -> sp.csr_array:
+    """One where two agents are linked, whatever the weight of the link."""
+    links = canonical(matrix - sp.diags_array(matrix.diagonal()))
+    links.data[:] = 1.0
+    return links
+
+
+def gossip(links: sp.csr_array, kind: str = "laplacian") -> sp.csr_array:
+    """The Laplacian of the links, or I - M with M_ij = 1 / (1 + max(deg i, deg j))."""
+    if kind == "metropolis":
+        degrees = np.diff(links.indptr)
+        larger = np.maximum(np.repeat(degrees, degrees), degrees[links.indices])
+        links = sp.csr_array((1.0 / (1.0 + larger), links.indices, links.indptr), links.shape)
+    return canonical(sp.diags_array(links.sum(axis=1)) - links)
+
+
+def neighbors(weights: sp.csr_array, agent: int) -> list[int]:
+    """Agents that ``agent`` talks to, ascending."""
+    row = weights.indices[weights.indptr[agent] : weights.indptr[agent + 1]]
+    return [int(j) for j in row if j != agent]
+
+
+def hops(weights: sp.csr_array, origins: Sequence[int]) -> NDArray[np.int64]:
+    """Hop distances from each origin to all agents, one row per origin."""
+    found = sp.csgraph.dijkstra(abs(weights), unweighted=True, indices=list(origins))
+    return np.asarray(found, dtype=np.int64).reshape(len(origins), weights.shape[0])
+
+
+def eccentricities(weights: sp.csr_array) -> NDArray[np.int64]:
+    """Every agent's largest hop distance; those of a part of the agents at a time."""
+    n = weights.shape[0]
+    wide = n > CHUNK and hops(weights, [0]).max() <= FEW_HOPS
+    size = ABREAST if wide else CHUNK
+    parts = [range(k, min(k + size, n)) for k in range(0, n, size)]
+    if wide:
+        return np.concatenate([flooded(weights, part) for part in parts])
+    return np.concatenate([hops(weights, part).max(axis=1) for part in parts])
+
+
+def flooded(weights: sp.csr_array, origins: range) -> NDArray[np.int64]:
+    """Hops until all agents know of each origin, one bit each: for graphs of few hops."""
+    n = weights.shape[0]
+    links = sp.csr_array(abs(weights) + sp.eye_array(n))
+    known_to = np.zeros((n, -(-len(origins) // 64) * 64), dtype=bool)
+    known_to[list(origins), range(len(origins))] = True
+    bits = np.packbits(known_to, axis=1).view(np.uint64)  # words of 64 origins
+    count = np.zeros(len(origins), dtype=np.int64)
+    while True:
+        everybody = np.bitwise_and.reduce(bits, axis=0).view(np.uint8)
+        known = np.unpackbits(everybody, count=len(origins))
+        if known.all():
+            return count
+        count += known == 0
+        bits = np.bitwise_or.reduceat(bits[links.indices], links.indptr[:-1], axis=0)
+
+
+def large_extremes(weights: sp.csr_array) -> tuple[float, float]:
+    """(lambda_min^+, lambda_max) of a large W, the same ones every time.
+
+    Well-connected graphs, whose factors fill, have a wide gap above 0 that Lanczos finds at once;
+    long ones, where it would not end, have sparse factors.
+    """
+    n = weights.shape[0]
+    start = np.random.default_rng(0).standard_normal(n)
+    asked: dict[str, Any] = {"which": "LA", "k": 1, "ncv": 60, "v0": start, "tol": 1e-8}
+    top = float(sp.linalg.eigsh(weights, **asked)[0][0])
+    start -= start.mean()
+
+    def flipped(v: NDArray[np.float64]) -> NDArray[np.float64]:
+        inside = v - v.mean()
+        return np.asarray(top * inside - weights @ inside)
+
+    mirrored = sp.linalg.LinearOperator((n, n), matvec=flipped, dtype=np.float64)
+    try:
+        gap = sp.linalg.eigsh(mirrored, maxiter=20, **asked)[0]
+        return top - float(gap[0]), top
+    except sp.linalg.ArpackNoConvergence:
+        shifted = weights + sp.eye_array(n) * (1e-8 * top)
+        low = sp.linalg.eigsh(shifted, k=2, sigma=0.0, v0=start, return_eigenvectors=False)
+        return float(np.max(low) - 1e-8 * top), top

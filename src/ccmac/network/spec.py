@@ -1,4 +1,4 @@
-"""One grammar for networks: a name, a file, a graph or a matrix, for a problem with n agents.
+"""Networks as people name them: a name, a file, a graph or a matrix, for a problem of n agents.
 
 Sizes are compared with n before anything is built: a name costs nothing until it fits.
 """
@@ -6,7 +6,7 @@ Sizes are compared with n before anything is built: a name costs nothing until i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,15 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
-from ccmac.network.files import read_network
 from ccmac.network.graph import Network
-from ccmac.texts import DIGITS, is_file, nearest, shown
+from ccmac.texts import DIGITS, MEGABYTE, is_file, loads, nearest, read_text, shown
 
 if TYPE_CHECKING:
     import networkx as nx
+
+BYTES = 32 * MEGABYTE
+EDGES = 2_000_000
+Edge = tuple[int, int, float]
 
 
 @dataclass(frozen=True)
@@ -89,16 +92,19 @@ def as_network(spec: Any, n: int, names: Sequence[str | None] = ()) -> Network:
     if spec is None:
         return Network.complete(n)
     if isinstance(spec, Network):
-        _refuse_other_order(_sized(spec, spec.n, n), names)
+        _same_size(spec.n, n)
+        _refuse_other_order(spec, names)
         return spec
     if isinstance(spec, str | Path):
         return _named(str(spec), n)
     if isinstance(spec, np.ndarray) or is_sparse(spec):
-        return _sized(spec, max(spec.shape, default=0), n, Network.from_weights)
+        _same_size(max(spec.shape, default=0), n)
+        return Network.from_weights(spec)
     import networkx as nx
 
     if isinstance(spec, nx.Graph):
-        return _sized(spec, spec.number_of_nodes(), n, lambda graph: _by_name(graph, names))
+        _same_size(spec.number_of_nodes(), n)
+        return _by_name(spec, names)
     raise InputError(
         f"network: is a {type(spec).__name__}; give a Network, a name such as 'ring', a file, a "
         "networkx graph or a weight matrix"
@@ -131,31 +137,22 @@ def _refuse_other_order(network: Network, names: Sequence[str | None]) -> None:
             )
 
 
-def _sized(
-    spec: Any, size: int, n: int, make: Callable[[Any], Network] = lambda network: network
-) -> Network:
+def _same_size(size: int, n: int) -> None:
     if size != n:
         raise InputError(
             f"network: has {size} agents but the problem has {n}; "
             "build the network for the problem's n"
         )
-    return make(spec)
 
 
 def _named(spec: str, n: int) -> Network:
     if spec.partition(":")[0] in FAMILIES:
         return build_family(parse_family(spec), n)
     if not is_file(spec):
-        known = [
-            *(name for name, f in FAMILIES.items() if not f.parameters),
-            "grid:2x4",
-            "erdos_renyi:0.5:1",
-            "random_regular:4:0",
-        ]
         hint = nearest(spec.partition(":")[0], FAMILIES)
-        hint = f"; {hint}" if hint.startswith("did") else ""
         raise InputError(
-            f"network {shown(spec)}: is neither a file nor one of {', '.join(known)}{hint}"
+            f"network {shown(spec)}: is neither a file nor one of ring, path, star, complete, "
+            f"grid:2x4, erdos_renyi:0.5:1, random_regular:4:0; {hint}"
         )
     return read_network(Path(spec), n)
 
@@ -203,3 +200,91 @@ def build_family(chosen: Mapping[str, Any], n: int) -> Network:
                 f"but the problem has {n}; build the network for the problem's n"
             )
     return FAMILIES[name].make(n, **parameters)
+
+
+# -- files -----------------------------------------------------------------------------------------
+def read_network(path: Path, n: int) -> Network:
+    """From edge lines or JSON: ``[[0, 1], ...]``, ``{"edges": ...}`` or ``{"weights": W}``."""
+    where = f"network {path}"
+    try:
+        text = read_text(path, where, BYTES)
+    except FileNotFoundError:
+        raise InputError(f"{where}: is not there") from None
+    if not text.lstrip().startswith(("{", "[")):
+        return _from_edges(where, _lines(text), n, path.stem)
+    try:
+        content = loads(text)
+    except ValueError:
+        raise InputError(f"{where}: is not valid JSON; give edges or weights") from None
+    if isinstance(content, dict) and "weights" in content:
+        return Network.from_weights(_matrix(where, content["weights"], n), name=path.stem)
+    edges = content.get("edges") if isinstance(content, dict) else content
+    if not isinstance(edges, list):
+        raise InputError(f'{where}: give a list of edges, {{"edges": ...}} or a "weights"')
+    return _from_edges(where, enumerate(edges, 1), n, path.stem)
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split("#")[0].replace(",", " ").split()
+        if fields:
+            yield number, fields
+
+
+def _from_edges(where: str, entries: Iterator[tuple[int, Any]], n: int, name: str) -> Network:
+    """Unweighted Laplacian, or a weighted one if some edge has a weight other than one."""
+    edges = []
+    for number, fields in entries:
+        edge = _edge(where, number, fields)
+        if max(edge[:2]) >= n:
+            raise InputError(
+                f"{where}: names agent {shown(max(edge[:2]))} but the problem has agents 0..{n - 1}"
+            )
+        edges.append(edge)
+        if len(edges) > EDGES:
+            raise InputError(f"{where}: has more than {EDGES:,} edges")
+    import networkx as nx
+
+    graph: nx.Graph[Any] = nx.Graph()
+    graph.add_nodes_from(range(n))
+    graph.add_weighted_edges_from((u, v, w) for u, v, w in edges if u != v)
+    if all(w == 1.0 for _, _, w in edges):
+        return Network.from_graph(graph, name=name)
+    return Network.from_weights(nx.laplacian_matrix(graph).astype(np.float64), name=name)
+
+
+def _edge(where: str, number: int, fields: Any) -> Edge:
+    """Two agents, as texts or as they stand in JSON (0.9 is none), and possibly a weight."""
+    try:
+        u, v, *rest = fields
+        [weight] = rest or [1.0]
+        if isinstance(weight, bool) or not 0 < float(weight) < math.inf:
+            raise ValueError
+        return _agent(u), _agent(v), float(weight)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{where}: edge {number} is {shown(fields)}; give two agents 0, 1, ... and "
+            "possibly a positive weight"
+        ) from None
+
+
+def _agent(value: Any) -> int:
+    if isinstance(value, str) and value.isdecimal() and len(value) <= DIGITS:
+        return int(value)
+    if type(value) is not int or value < 0:
+        raise ValueError
+    return value
+
+
+def _matrix(where: str, rows: Any, n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The size is compared first; texts and truth values are not numbers."""
+    try:
+        if len(rows) == n and all(isinstance(row, list) and len(row) == n for row in rows):
+            table = np.array(rows)
+            if table.dtype.kind in "iuf":
+                return table.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise InputError(
+        f"{where}: weights must be a square table of numbers, one row per agent ({n} of them)"
+    ) from None

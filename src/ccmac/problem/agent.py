@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import folder, matrix_or_operator, real_vector
+from ccmac.inputs import (
+    bound,
+    folder,
+    matrix_or_operator,
+    not_crossed,
+    one_name,
+    real_vector,
+    senses,
+)
 from ccmac.objectives.base import Objective
-from ccmac.problem.reading import bound, not_crossed, one_name, senses
 
 MATRICES = ("A", "B", "C", "D")
 RIGHT_HAND_SIDES = {"b": ("A", "B"), "c": ("C",), "e": ("D",)}

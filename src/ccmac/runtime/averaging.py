@@ -12,9 +12,10 @@ the same bits. What agents know in common is therefore one row, in a simulation 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +25,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Costs
 from ccmac.network import Network
-from ccmac.network.weights import RELAYED, Routes, load, routes
+from ccmac.network.graph import hops, neighbors
 from ccmac.runtime.partition import Index, owners
 from ccmac.texts import nearest, shown
 
@@ -32,6 +33,8 @@ Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows
 FLOAT_BYTES = 8
 SOON = 2**30  # agents times links
 LONG = 1024  # floats of a row from which it is added by itself
+RELAYED = 2048  # agents up to which the routes of all pairs are chosen together
+LOOKED_AT = 2**22  # pairs times neighbors at a time
 
 
 class Averaging(ABC):
@@ -281,3 +284,131 @@ def messages_sent(matrix: sp.csr_array) -> NDArray[np.int64]:
     """How many neighbors each agent's row goes to in one round of ``matrix``."""
     coo = matrix.tocoo()
     return np.bincount(coo.col[coo.row != coo.col], minlength=matrix.shape[0]).astype(np.int64)
+
+
+# -- who relays what -------------------------------------------------------------------------------
+class Routes(NamedTuple):
+    """Agent v gets row o in round hops[v, o] from its neighbor senders[v, o], one hop nearer to o.
+
+    Up to RELAYED agents all pairs choose in turn the neighbor that sends least so far. Of more, a
+    few receivers at a time take the first hops of breadth-first trees, ties broken by an order
+    drawn for them, so that what is sent can be counted without a table of all pairs.
+    """
+
+    hops: Index
+    senders: Index
+
+    def in_messages(self) -> tuple[Index, Index]:
+        """(the message in which each row comes to each other agent, rows in every message)."""
+        v, o = np.nonzero(self.hops)
+        n = self.hops.shape[1]
+        senders = self.senders[v, o]
+        keys = (self.hops[v, o] * n + senders) * n + v
+        _, found, rows = np.unique(keys, return_inverse=True, return_counts=True)
+        return found.ravel(), rows
+
+
+class Load(NamedTuple):
+    """Rows sent by every agent, messages (edges by rounds) and the rows in the longest of them."""
+
+    sent: Index
+    messages: int
+    longest: int
+
+
+def routes(weights: sp.csr_array) -> Routes:
+    """Of all pairs."""
+    if _complete(weights):
+        return _direct(weights.shape[0])
+    if weights.shape[0] <= RELAYED:
+        return _balanced(weights)
+    parts = [first_hops(weights, some) for some in _receivers(weights.shape[0])]
+    return Routes(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+
+
+def load(weights: sp.csr_array, known: Routes | None = None) -> Load:
+    """What :func:`routes` send; where they are not known, in memory that grows with n alone."""
+    if known is not None:
+        _, rows = known.in_messages()
+        sent = np.bincount(known.senders[known.hops > 0], minlength=weights.shape[0])
+        return Load(sent, len(rows), int(rows.max(initial=0)))
+    n = weights.shape[0]
+    messages = 0
+    longest = 0
+    if _complete(weights):
+        return Load(np.full(n, n - 1), n * (n - 1), min(n - 1, 1))
+    sent = np.zeros(n, dtype=np.int64)
+    for some in _receivers(n):
+        for v, far, senders in zip(some, *first_hops(weights, some), strict=True):
+            sent += np.bincount(np.delete(senders, v), minlength=n)
+            near = np.array([v, *neighbors(weights, v)])  # v itself: its own row is there
+            place = np.searchsorted(near[1:], senders) + 1
+            place[v] = 0
+            rows = np.bincount(far * len(near) + place, minlength=len(near) + 1)[len(near) :]
+            messages += int(np.count_nonzero(rows))
+            longest = max(longest, int(rows.max()))
+    return Load(sent, messages, longest)
+
+
+def _complete(weights: sp.csr_array) -> bool:
+    """Whether everybody talks to everybody."""
+    return bool(weights.nnz == weights.shape[0] ** 2)
+
+
+def _direct(n: int) -> Routes:
+    """In a complete graph: everybody sends its own row."""
+    near = 1 - np.eye(n, dtype=np.int64)
+    return Routes(near, np.where(near, np.arange(n), -1))
+
+
+def _receivers(n: int) -> Iterator[range]:
+    size = max(LOOKED_AT // n, 1)
+    return (range(k, min(k + size, n)) for k in range(0, n, size))
+
+
+def first_hops(weights: sp.csr_array, receivers: range) -> Routes:
+    """By breadth-first trees of the ``receivers``, in an order of agents that is drawn for them."""
+    n = weights.shape[0]
+    random = np.random.default_rng(receivers.start)
+    order = random.permutation(n)
+    place = np.argsort(order)  # of an agent in that order
+    links = sp.csr_array(abs(weights))[order][:, order]
+    found, before = sp.csgraph.dijkstra(
+        links, unweighted=True, indices=place[receivers], return_predecessors=True
+    )
+    far = found.astype(np.int64)
+    # The origin's path back to the receiver, by doubled steps; the first hop stands still.
+    back = np.where(far > 1, before, np.arange(n))
+    for _ in range(int(far.max()).bit_length()):
+        back = np.take_along_axis(back, back, axis=1)
+    senders = order[back[:, place]]
+    senders[range(len(receivers)), receivers] = -1
+    return Routes(far[:, place], senders)
+
+
+def _balanced(weights: sp.csr_array) -> Routes:
+    """A neighbor one hop nearer to the origin, the one that sends least so far.
+
+    Near pairs choose first, and of equally near ones those that have no choice.
+    """
+    n = weights.shape[0]
+    far = hops(weights, range(n))
+    near = [neighbors(weights, v) for v in range(n)]
+    degree = max(map(len, near))
+    padded = np.array([[*each, *[v] * (degree - len(each))] for v, each in enumerate(near)])
+    senders = np.where(far == 1, np.arange(n), -1)
+    sent = (far == 1).sum(axis=0)
+    order = np.argsort(far, axis=None, kind="stable")
+    levels = np.split(order, np.cumsum(np.bincount(far.ravel()))[:-1])
+    for level, pairs in enumerate(levels[2:], start=2):
+        for part in np.array_split(pairs, -(-len(pairs) * degree // LOOKED_AT)):
+            v, o = np.divmod(part, n)
+            nearer = far[padded[v], o[:, None]] == level - 1
+            only = nearer.sum(axis=1) == 1
+            senders[v[only], o[only]] = chosen = padded[v[only], nearer[only].argmax(axis=1)]
+            sent += np.bincount(chosen, minlength=n)
+            for i in np.flatnonzero(~only):
+                choice = padded[v[i], nearer[i]]
+                senders[v[i], o[i]] = least = choice[sent[choice].argmin()]
+                sent[least] += 1
+    return Routes(far, senders)

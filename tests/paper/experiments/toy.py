@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ccmac.ledger import COLUMNS
 from ccmac.paper.experiments import suite
 from ccmac.paper.experiments.plugins import DATASETS
 from ccmac.paper.experiments.records import Record, read_records, write_record, write_suite
 from ccmac.paper.experiments.runs import SuiteRun
 from ccmac.paper.experiments.suite import Suite
-from ccmac.trace import COLUMNS
 
 PLUGIN = '''\
 """Twenty rows, six features."""
