@@ -6,6 +6,7 @@ bounds that belong to the real sets are not asserted (the header of the run says
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def logistic(X: object, y: np.ndarray, rho: float) -> np.ndarray:
 
 
 FREE = ccmac.Costs(byte=0)  # every message takes the fewest rounds
-# name, agents, alpha; gradients and rounds of solve, setup and monitor (the README's table) ...
+# name, agents, alpha; gradients and rounds of solve, setup and monitor (docs/costs.md) ...
 # of cross-apapc, and those rounds of cross-cg ...
 TABLE = [
     ("a9a", 8, None, (31, 124, 20, 20), (24, 8, 12)),
@@ -178,6 +179,54 @@ def test_solves_that_come_again(name: str, method: CrossCg) -> None:
         assert counts[1] <= 30  # half of what plain conjugate gradients take on a9a, cold
 
 
+# name, agents; gradients of the paper's steps with exact whitening, z as it is and z / sqrt(N).
+WHITENED = {("a9a", 8): (747, 40), ("mushrooms", 8): (366, 45), ("a8a", 16): (882, 28)}
+
+
+def whitened(name: str, n: int, scaled: bool) -> int:
+    """Iterations of the paper's APAPC to RelErr 1e-6, with exact projections on both channels.
+
+    The copies of z stay equal: they are one vector u of unit weight, u = sqrt(n) X w.
+    """
+    found = dataset(name)
+    length = math.sqrt(found.X.shape[0])
+    X = found.X / length if scaled else found.X
+    root = math.sqrt(n)
+    split = X.shape[1]
+    projection = np.linalg.inv(np.eye(split) + n * (X.T @ X).toarray())
+    curvature = 1 / n if scaled else 1 / (n * length**2)
+    target = root * (found.y / length if scaled else found.y)
+    hessian = np.repeat([LAMBDA, curvature], [split, len(target)])
+    linear = np.concatenate([np.zeros(split), curvature * target])
+    mu = min(LAMBDA, curvature)
+    tau = min(1.0, 0.5 * math.sqrt(19 / 15 * mu / max(LAMBDA, curvature)))
+    eta = 1 / (4 * tau * max(LAMBDA, curvature))
+    theta = 15 / (19 * eta)
+    w = np.zeros(len(hessian))
+    ahead = w
+    p = w
+    exact = ridge(name)
+    iterations = 0
+    while np.sum((w[:split] - exact) ** 2) > 1e-6 * np.sum(exact**2):
+        middle = tau * w + (1 - tau) * ahead
+        half = (w - eta * (hessian * middle - linear - mu * middle + p)) / (1 + eta * mu)
+        weights = projection @ (half[:split] + root * (X.T @ half[split:]))
+        off = theta * (half - np.concatenate([weights, root * (X @ weights)]))
+        p = p + off
+        new = half - eta / (1 + eta * mu) * off
+        ahead = middle + 2 * tau / (2 - tau) * (new - w)
+        w = new
+        iterations += 1
+    return iterations
+
+
+@pytest.mark.parametrize(("name", "n"), WHITENED)
+def test_gradients_of_the_papers_steps_with_exact_whitening(name: str, n: int) -> None:
+    if dataset(name).source != "libsvm":
+        pytest.skip("the counts belong to the real sets")
+    assert (whitened(name, n, False), whitened(name, n, True)) == WHITENED[name, n]
+
+
 def test_the_pages_print_these_counts() -> None:
     """docs/costs.md and docs/methods-why.md say what the tests above have counted."""
     costs = " ".join((ROOT / "docs" / "costs.md").read_text(encoding="utf-8").split())
@@ -191,6 +240,11 @@ def test_the_pages_print_these_counts() -> None:
     assert len({exact for name, *_, exact in TABLE if name == "a9a"}) == 1
     proved = [sum(auto) for auto, _ in PROVED.values()]
     assert f"it takes {', '.join(map(str, proved[:3]))} and {proved[3]} rounds" in costs
+    plain, scaled = zip(*WHITENED.values(), strict=True)
+    assert (
+        "method then needs {}, {} and {} gradients (a9a, mushrooms, a8a)".format(*scaled) in costs
+    )
+    assert "and {}, {} and {} with z as it is".format(*plain) in costs
     page = (ROOT / "docs" / "methods-why.md").read_text(encoding="utf-8")
     for method, counts in (
         ("cross-apapc", [exact[1:3] for *_, exact, _ in TABLE[:4]]),
