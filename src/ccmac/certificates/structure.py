@@ -179,7 +179,10 @@ class ExplicitBound:
         self.L_z = float(table.L_z.sum())
         here = list(self.problem.agents)
         self._own_L_x = table.L_x[here]
-        self._own_L_z = table.L_z[here]
+        # Of losses that are the same, all agents count with the same constant.
+        self._own_L_z = np.full(len(here), self.L_z / work.problem.n)
+        if not explicit.common:
+            self._own_L_z = table.L_z[here]
         self.norm = norm(explicit.norms)
         self._right = right_hand_sides(self.problem).b
 
