@@ -115,8 +115,6 @@ def cvxpy_form(f: Function, u: cp.Expression) -> tuple[cp.Expression, list[cp.Co
         H, g, _ = f.quadratic_at(N)
         dense = H.toarray() if sp.issparse(H) else H
         return 0.5 * cp.quad_form(u, cp.psd_wrap(dense)) - g @ u, []
-    if isinstance(f, ElasticNet):
-        return f.l1 * cp.norm1(u) + 0.5 * f.l2 * cp.sum_squares(u), []
     if isinstance(f, L1):
         return f.weight * cp.norm1(u if f.centre is None else u - f.centre), []
     if isinstance(f, Multinomial):

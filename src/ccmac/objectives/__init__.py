@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ccmac.objectives.base import Curvature, FusedGradient, Objective
-from ccmac.objectives.basic import L1, Box, ElasticNet, MaxAffine, SquaredDistance
+from ccmac.objectives.base import Curvature, Objective
+from ccmac.objectives.basic import L1, Box, MaxAffine, SquaredDistance
 from ccmac.objectives.concomitant import ConcomitantHuber
 from ccmac.objectives.custom import Custom
 from ccmac.objectives.deviance import Tweedie
@@ -18,7 +18,7 @@ from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sets import Halfspace, Simplex
-from ccmac.objectives.sum import Sum
+from ccmac.objectives.sum import ElasticNet, Sum
 from ccmac.texts import misnamed
 
 KINDS: Mapping[str, type[Objective]] = MappingProxyType(
@@ -60,7 +60,6 @@ __all__ = [
     "Custom",
     "ElasticNet",
     "Function",
-    "FusedGradient",
     "Halfspace",
     "Hinge",
     "Huber",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -186,31 +186,3 @@ class Objective(ABC):
     def from_state(cls, state: Mapping[str, Any]) -> Objective:
         """The objective whose :meth:`state` was ``state``."""
         return cls(**state)
-
-    # -- many agents at once ------------------------------------------------------------------
-    @classmethod
-    def fuse(cls, members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:
-        """A vectorised gradient over all agents of this class, or None to loop."""
-        return None
-
-
-class FusedGradient(ABC):
-    """gradient of sum_i f_i(x_i, z_i) for flat x and row-per-agent z, in one vectorised pass.
-
-    Examples
-    --------
-    >>> import ccmac
-    >>> import numpy as np
-    >>> class Twice(ccmac.objectives.FusedGradient):
-    ...     def gradient(self, x, z, out_x, out_z):
-    ...         out_x[:] = 2 * x
-    ...         out_z[:] = 0
-    >>> out = np.empty(2)
-    >>> Twice().gradient(np.ones(2), np.ones((2, 1)), out, np.empty((2, 1)))
-    >>> out
-    array([2., 2.])
-    """
-
-    @abstractmethod
-    def gradient(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:
-        """Write the gradient blocks into ``out_x`` (flat) and ``out_z`` (rows)."""

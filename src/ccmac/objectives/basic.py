@@ -145,61 +145,6 @@ class L1(Centred):
         return self.weight * math.sqrt(size)
 
 
-class ElasticNet(Function):
-    """l1 ||v||_1 + (l2/2) ||v||^2; smooth only for l1 = 0, mu = l2.
-
-    Parameters
-    ----------
-    l1 : float
-        Factor of the sum of absolute values.
-    l2 : float
-        Factor of half the squared norm.
-
-    Examples
-    --------
-    >>> import ccmac
-    >>> import numpy as np
-    >>> f = ccmac.objectives.ElasticNet(1.0, 2.0)
-    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
-    8.0
-    """
-
-    capabilities = frozenset({"subgradient", "prox", "polyhedral"})
-    coordinatewise = True
-    entrywise_steps = True
-    arguments = ("l1", "l2")
-
-    def __init__(self, l1: float, l2: float) -> None:
-        self.l1 = nonnegative("ElasticNet, l1", l1)
-        self.l2 = nonnegative("ElasticNet, l2", l2)
-
-    def constants(self, size: int) -> tuple[float, float]:
-        return (math.inf if self.l1 else self.l2), self.l2
-
-    def value_at(self, v: Array) -> float:
-        return self.l1 * float(np.abs(v).sum()) + 0.5 * self.l2 * float(v @ v)
-
-    def gradient_at(self, v: Array) -> Array:
-        return self.l1 * np.sign(v) + self.l2 * v
-
-    def prox_at(self, v: Array, step: Step) -> Array:
-        """Soft threshold, then shrink by 1 + step l2."""
-        return soft_threshold(v, step * self.l1) / (1.0 + step * self.l2)
-
-    def polyhedral_at(self, size: int) -> Polyhedral:
-        H = diagonal_matrix(np.full(size, self.l2))
-        form = Polyhedral.quadratic(H, np.zeros(size), 0.0)
-        return form.with_terms(absolute(self.l1, np.zeros(size))) if self.l1 else form
-
-    def pieces(self) -> Pieces:
-        """Slope l2 v - l1, then l2 v + l1."""
-        return Pieces(self.l2, self.l1, ((0.0, 0.0, -2 * self.l1),))
-
-    def lipschitz_at(self, size: int) -> float:
-        """l1 sqrt(size); none with l2 > 0."""
-        return math.inf if self.l2 else self.l1 * math.sqrt(size)
-
-
 class Box(Function):
     """0 where low <= v <= high, +inf elsewhere; the prox clips.
 

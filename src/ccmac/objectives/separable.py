@@ -19,11 +19,14 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import Long
-from ccmac.objectives.base import Curvature, FusedGradient, Objective, separated
+from ccmac.objectives.base import Curvature, Objective, separated
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function, check_size
 from ccmac.objectives.loss import Loss
 from ccmac.objectives.polyhedral import Polyhedral
+
+Isotropic = tuple[float, Array | None]
+"""(a, s) of a gradient a v - s; None: no shift."""
 
 
 class Separable(Objective):
@@ -151,21 +154,59 @@ class Separable(Objective):
     def state(self) -> Mapping[str, Any]:
         return {"x": self.x_part, "z": self.z_part}
 
-    @classmethod
-    def fuse(cls, members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:
-        """Vectorised when the x-parts are squared distances and the z-parts act entry by entry."""
-        return fused_separable([m for m in members if isinstance(m, Separable)], d, q)
+
+class FusedGradient:
+    """The gradients of many separable objectives for flat x and rows of z, in one vectorised pass.
+
+    out_x = a x - s and the same on the rows of z, then the slopes of the losses, kind by kind.
+    """
+
+    def __init__(
+        self,
+        x_parts: Sequence[Isotropic],
+        z_parts: Sequence[Isotropic],
+        groups: Mapping[type[Loss], Mapping[int, Loss]],
+        d: Sequence[int],
+        q: int,
+    ) -> None:
+        self.x_factor = np.repeat([a for a, _ in x_parts], d)
+        pieces = [np.zeros(k) if s is None else s for (_, s), k in zip(x_parts, d, strict=True)]
+        self.x_shift = np.concatenate(pieces)
+        self.z_factor = np.array([[a] for a, _ in z_parts])
+        self.z_shift = _rows([np.zeros(q) if s is None else s for _, s in z_parts])
+        self.losses = []
+        for kind, group in groups.items():
+            held = list(group.values())
+            weight = _rows([loss.weight for loss in held])
+            parameters = [_rows(p) for p in zip(*(loss.parameters for loss in held), strict=True)]
+            # A slice keeps z[where] a view.
+            where: Any = slice(None) if len(held) == len(x_parts) else np.array(list(group))
+            self.losses.append((kind.slope, weight, parameters, where))
+
+    def __call__(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:
+        """Write the gradient blocks into ``out_x`` (flat) and ``out_z`` (rows)."""
+        np.multiply(self.x_factor, x, out=out_x)
+        out_x -= self.x_shift
+        np.multiply(self.z_factor, z, out=out_z)
+        out_z -= self.z_shift
+        for slope, weight, parameters, where in self.losses:
+            slopes = np.empty_like(z[where])
+            slope(z[where], slopes, *parameters)
+            slopes *= weight
+            out_z[where] += slopes
 
 
-def fused_separable(members: Sequence[Separable], d: Sequence[int], q: int) -> FusedGradient | None:
-    """The fused gradient, or None when some part is not covered."""
+def fused_gradient(members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:
+    """Where the x-parts are squared distances and the z-parts act entry by entry; else None."""
     x_parts = []
     z_parts = []
     groups: dict[type[Loss], dict[int, Loss]] = {}
     for row, member in enumerate(members):
-        x = _linear(member.x_part)
-        z = _linear(member.z_part)
+        if not isinstance(member, Separable):
+            return None
         h = member.z_part
+        x = _isotropic(member.x_part)
+        z = _isotropic(h)
         if isinstance(h, Loss) and h.M is None:
             z = h.ridge, None
             groups.setdefault(type(h), {})[row] = h
@@ -173,77 +214,11 @@ def fused_separable(members: Sequence[Separable], d: Sequence[int], q: int) -> F
             return None
         x_parts.append(x)
         z_parts.append(z)
-    losses = [_LossRows(group, len(members), q) for group in groups.values()]
-    return _Fused(x_parts, z_parts, losses, d, q)
+    return FusedGradient(x_parts, z_parts, groups, d, q) if members else None
 
 
-def _linear(part: Function | None) -> tuple[float, Array | None] | None:
+def _isotropic(part: Function | None) -> Isotropic | None:
     return (0.0, None) if part is None else part.isotropic()
-
-
-class _Fused(FusedGradient):
-    """out_x = a x - s on the flat x; the same on the rows of z, plus the losses' rows."""
-
-    def __init__(
-        self,
-        x_parts: Sequence[tuple[float, Array | None]],
-        z_parts: Sequence[tuple[float, Array | None]],
-        losses: Sequence[_LossRows],
-        d: Sequence[int],
-        q: int,
-    ) -> None:
-        self.x_factor = np.repeat([a for a, _ in x_parts], d)
-        self.x_shift = None
-        if any(s is not None for _, s in x_parts):
-            pieces = [np.zeros(k) if s is None else s for (_, s), k in zip(x_parts, d, strict=True)]
-            self.x_shift = np.concatenate(pieces)
-        self.z_factor = np.array([[a] for a, _ in z_parts])
-        self.z_shift = None
-        if any(s is not None for _, s in z_parts):
-            self.z_shift = _rows([np.zeros(q) if s is None else s for _, s in z_parts])
-        self.losses = losses
-        # One loss over all agents and nothing else on z: it may write where it is wanted.
-        self.direct = len(losses) == 1 and losses[0].everyone and not self.z_factor.any()
-
-    def gradient(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:
-        np.multiply(self.x_factor, x, out=out_x)
-        if self.x_shift is not None:
-            out_x -= self.x_shift
-        if self.direct:
-            self.losses[0].write(z, out_z)
-            return
-        np.multiply(self.z_factor, z, out=out_z)
-        if self.z_shift is not None:
-            out_z -= self.z_shift
-        for loss in self.losses:
-            loss.add(z, out_z)
-
-
-class _LossRows:
-    """weight * phi'(z) on the rows of those agents that hold losses of one kind."""
-
-    def __init__(self, group: Mapping[int, Loss], n: int, q: int) -> None:
-        rows = list(group)
-        losses = list(group.values())
-        self.slope = losses[0].slope
-        self.weight = _rows([loss.weight for loss in losses])
-        self.parameters = [_rows(p) for p in zip(*(x.parameters for x in losses), strict=True)]
-        self.everyone = len(rows) == n
-        # A slice keeps z[rows] a view; agents in the middle of nowhere need an index.
-        contiguous = rows[-1] - rows[0] + 1 == len(rows)
-        self.rows: Any = slice(rows[0], rows[-1] + 1) if contiguous else np.array(rows)
-        self.work = np.empty((len(losses), q))
-
-    def write(self, z: Array, out: Array) -> None:
-        """out = weight * phi'(z); for all agents."""
-        self.slope(z, out, *self.parameters)
-        out *= self.weight
-
-    def add(self, z: Array, out: Array) -> None:
-        """out[rows] += weight * phi'(z[rows])."""
-        self.slope(z[self.rows], self.work, *self.parameters)
-        self.work *= self.weight
-        out[self.rows] += self.work
 
 
 def _rows(values: Sequence[Array | float]) -> Array:

@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, nonnegative
 from ccmac.linalg.blocks import plus
 from ccmac.linalg.extended import Long, norm
-from ccmac.objectives.basic import Box
+from ccmac.objectives.basic import L1, Box, SquaredDistance
 from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.piecewise import Pieces
@@ -238,3 +238,37 @@ class Sum(Function):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Sum:
         return cls(*state["parts"])
+
+
+class ElasticNet(Sum):
+    """l1 ||v||_1 + (l2/2) ||v||^2; smooth only for l1 = 0, mu = l2.
+
+    Parameters
+    ----------
+    l1 : float
+        Factor of the sum of absolute values.
+    l2 : float
+        Factor of half the squared norm.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.ElasticNet(1.0, 2.0)
+    >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
+    8.0
+    """
+
+    def __init__(self, l1: float, l2: float) -> None:
+        self.l1 = nonnegative("ElasticNet, l1", l1)
+        self.l2 = nonnegative("ElasticNet, l2", l2)
+        curved = SquaredDistance(self.l2)
+        parts = [curved] if self.l2 or not self.l1 else []
+        super().__init__(*([L1(self.l1)] if self.l1 else []), *parts)
+
+    def state(self) -> Mapping[str, Any]:
+        return {"l1": self.l1, "l2": self.l2}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> ElasticNet:
+        return cls(**state)

@@ -17,7 +17,7 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.extended import gradient_rounding, norm
 from ccmac.linalg.tolerances import DENSE_MARGIN, EPS
-from ccmac.objectives.base import FusedGradient, Objective
+from ccmac.objectives.separable import fused_gradient
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space, row_dots
@@ -45,12 +45,8 @@ class ExecutionObjective:
         self.mu = mu
         self.L = L
         self.ledger = space.runtime.ledger
-        members = [agent.objective for agent in problem.agents.values()]
-        kinds = {type(f) for f in members}
-        self._fused: FusedGradient | None = None
-        if len(kinds) == 1:
-            self._fused = kinds.pop().fuse(members, space.d, space.q)
-        self._members: list[Objective] = members
+        self._members = [agent.objective for agent in problem.agents.values()]
+        self._fused = fused_gradient(self._members, space.d, space.q)
 
     def gradient(self, w: Array, out: Array | None = None) -> Array:
         """grad Phi(w). Cost: 1 gradient (and one averaging of q floats when augmented)."""
@@ -68,7 +64,7 @@ class ExecutionObjective:
         out_x = space.x(out)
         out_z = space.z(out)
         if self._fused is not None:
-            self._fused.gradient(x, z, out_x, out_z)
+            self._fused(x, z, out_x, out_z)
         else:
             for k, member in enumerate(self._members):
                 piece = slice(space.offsets[k], space.offsets[k + 1])
