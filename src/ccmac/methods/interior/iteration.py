@@ -270,7 +270,10 @@ class Interior(Iteration[InteriorState]):
             new,
             primal=left * float(np.sqrt(facts[1] + on_rows @ on_rows)) / new.tau,
             dual=left * float(np.sqrt(facts[0] + on_z @ on_z)) / new.tau,
-            gap=abs(left * float(residual[-1] + kappa) - new.kappa) / new.tau,
+            gap=max(
+                abs(left * float(residual[-1] + kappa) - new.kappa) / new.tau,
+                left * mu * self.system.degree / new.tau**2,
+            ),
             value=float(facts[3]),
             length=alpha,
             count=state.count + 1,

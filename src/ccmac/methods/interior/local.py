@@ -26,8 +26,8 @@ import scipy.sparse.linalg as spla
 from ccmac.inputs import Array
 from ccmac.workspace.conic import Sparse, StandardForm
 
-RHO = 1e-8
-DELTA = 1e-8
+RHO = 1e-7  # free directions put 1/rho into the sum, which keeps digits while rho > sqrt(EPS)
+DELTA = 1e-7
 DENSE = 150  # unknowns and rows up to which the factorization is dense
 
 
