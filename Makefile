@@ -1,4 +1,4 @@
-# make demo | test | test-docs | lint | pins | adversarial | checked | tampered | fuzz | interior | soak | bench | reproduce | docs | clean      needs only python3 (3.11+) and make
+# make demo | test | test-docs | lint | pins | adversarial | checked | tampered | fuzz | interior | soak | bench | reproduce | docs | release-check | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior bench reproduce docs clean lock soak test-floor test-floor-short
+.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior bench reproduce docs clean release-check lock soak test-floor test-floor-short
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -109,6 +109,10 @@ reproduce: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# Built, described, installed alone, the README run without a network, the archive's own tests.
+release-check:
+	.ci/release-check
 
 clean:
 	rm -rf $(VENV) .floor build dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache \

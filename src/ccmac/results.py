@@ -25,6 +25,16 @@ ADVICE = {
 }
 
 
+FEW = 5
+"""Entries, agents and rows that the text of a result lists."""
+
+
+def _listed(values: dict[str, float]) -> str:
+    """The first of them, by name."""
+    text = ", ".join(f"{name} {value:.6g}" for name, value in list(values.items())[:FEW])
+    return text + (", ..." if len(values) > FEW else "")
+
+
 @dataclass(frozen=True)
 class Names:
     """Of the agents held here, the coupled rows and the entries of z; None where not given."""
@@ -269,13 +279,21 @@ class Result(Solution):
             lines.append(f"error         {self.error_estimate:.3g}  (estimated, not proved)")
         if np.isfinite(self.relative_error):
             lines.append(f"relative err  {self.relative_error:.3g}  (to the reference)")
+        named = self.named
+        if len(self.z):
+            lines.append(f"z             {_listed(named['z'])}")
+        for name, block in list(named["x"].items())[:FEW]:
+            if len(block):
+                entries = ", ".join(f"{value:.6g}" for value in block[:FEW])
+                lines.append(f"x of {name:<9}{entries}{', ...' if len(block) > FEW else ''}")
+        if len(self.x) > FEW:
+            lines.append(f"              and {len(self.x) - FEW} agents more")
         shown = ", ".join(f"{k} {v:.1e}" for k, v in self.residuals.items())
         if shown:
             lines.append(f"residuals     {shown}")
         if self.names is not None and self.names.rows and self.multipliers is not None:
-            largest = sorted(self.named["coupled"].items(), key=lambda pair: -abs(pair[1]))
-            text = ", ".join(f"{name} {value:.6g}" for name, value in largest[:5])
-            lines.append(f"multipliers   {text}{', ...' if len(largest) > 5 else ''}")
+            largest = sorted(named["coupled"].items(), key=lambda pair: -abs(pair[1]))
+            lines.append(f"multipliers   {_listed(dict(largest))}")
         lines += [f"warning       {text}" for text in self.warnings]
         lines += ["", str(self.ledger)]
         return "\n".join(lines)

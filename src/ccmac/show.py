@@ -53,6 +53,14 @@ def card(title: str, lines: Iterable[str], *tables: str) -> str:
     return f"<div><b>{html.escape(title)}</b><br>{text}{''.join(tables)}</div>"
 
 
+def named_rows(values: Mapping[str, float]) -> list[tuple[str, str]]:
+    """The largest by size, as rows of a table."""
+    largest = sorted(values.items(), key=lambda pair: -abs(pair[1]))[:MOST]
+    rows = [(name, f"{value:.6g}") for name, value in largest]
+    more = len(values) - len(rows)
+    return [*rows, (f"and {more} more", "")] if more else rows
+
+
 class Listing(dict[str, dict[str, Any]]):
     """A mapping of names to facts that shows itself as a table, in text and in a notebook."""
 

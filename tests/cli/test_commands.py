@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ccmac
 from ccmac.cli import solve as solving
 from ccmac.cli.commands import PLACES
 from ccmac.cli.solution import read_solution
@@ -324,3 +326,42 @@ def test_complexity_refuses_nothing_it_can_tell(run: Run, saved: Path) -> None:
     found = json.loads(run("complexity", saved / "kinked", "--json").out)
     assert found["numbers"]["T_sc"] is None
     assert found["numbers"]["cross_factor"] == pytest.approx(1.0)
+
+
+def test_the_methods_are_listed_as_the_library_lists_them(run: Run) -> None:
+    text = run("methods").out
+    listed = json.loads(run("methods", "--json").out)
+    assert listed == json.loads(json.dumps(ccmac.available_methods()))
+    assert all(f"{name} " in text for name in listed)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_solve_prints_its_answer_and_its_page_has_it(
+    run: Run, saved: Path, tmp_path: Path
+) -> None:
+    shown = run("solve", saved / "dispatch", "--network", "ring", "--out", tmp_path / "out")
+    result = ccmac.Result.load(tmp_path / "out")
+    entry = f"{result.z[0]:.6g}"
+    assert re.search(rf"^z +0 {re.escape(entry)}", shown.out, re.MULTILINE)
+    assert run("report", tmp_path / "out", "-o", tmp_path / "page.html").code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"<td>{entry}</td>" in page
+    assert f"{result.ledger.total('bytes'):,}" == f"{sum_of(page, 'bytes'):,}"
+
+
+def sum_of(page: str, unit: str) -> int:
+    """Of the row of the bill."""
+    row = re.search(rf">{unit}</th>((?:<td>[\d,]+</td>)+)", page)
+    assert row is not None
+    return sum(int(text.replace(",", "")) for text in re.findall(r"<td>([\d,]+)", row[1]))
+
+
+def test_the_package_is_a_command_and_completes() -> None:
+    ask = [sys.executable, "-m", "ccmac"]
+    shown = subprocess.run([*ask, "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout == f"ccmac {__version__}\n"
+    words = {"_CCMAC_COMPLETE": "complete_bash", "COMP_WORDS": "ccmac geo", "COMP_CWORD": "1"}
+    told = subprocess.run(
+        ask, env={**os.environ, **words}, capture_output=True, text=True, check=False
+    )
+    assert told.stdout.split() == ["geometry"]

@@ -26,6 +26,7 @@ PLACES: dict[str, tuple[str, str, str | None]] = {
     "owners": ("owners", "app", None),
     "keys": ("keys", "app", None),
     "report": ("report", "show", None),
+    "methods": ("methods", "show", None),
     "optimality": ("optimality", "show", None),
     "data": ("data", "app", None),
     "suite": ("suite", "app", None),
@@ -40,7 +41,6 @@ def application(word: str | None = None) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
-        add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
         epilog=EPILOG,
     )

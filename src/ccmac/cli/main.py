@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -71,6 +72,8 @@ def _command(arguments: Sequence[str]) -> int:
 
     from ccmac.cli.commands import application
 
+    if "_CCMAC_COMPLETE" in os.environ:  # a shell asks what may follow
+        typer.main.get_command(application())(prog_name="ccmac")
     command = typer.main.get_command(application(arguments[0]))
     try:
         with command.make_context("ccmac", list(arguments)) as context:

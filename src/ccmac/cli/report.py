@@ -1,4 +1,4 @@
-"""``ccmac report``: a page about the records of a suite."""
+"""``ccmac report``: a page about one result, or about the records of a suite."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from typing import Annotated
 
 import typer
 
+from ccmac import page
 from ccmac.paper.experiments.report import write_report
+from ccmac.results import Result
+from ccmac.storage.files import atomic_write
+from ccmac.storage.proofs import HEAD
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out of `ccmac suite run`.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out of a solve or a suite.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The page to write.")] = Path(
         "report.html"
     ),
 ) -> None:
-    """Write a self-contained page with tables and interactive curves.
+    """Write a self-contained page: a result's answer and bill, or a suite's curves and tables.
 
-    Example: ccmac report out/comparison -o report.html
+    Example: ccmac report result -o report.html
     """
-    write_report(folder, out)
+    if (folder / HEAD).exists():
+        atomic_write(out, page.of_result(Result.load(folder)))
+    else:
+        write_report(folder, out)
     typer.echo(f"{out} ({out.stat().st_size / 1024:.0f} kB)")

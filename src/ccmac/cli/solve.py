@@ -217,7 +217,7 @@ def report(
 ) -> None:
     """Print the result, where it is and, where it was interrupted, how to go on (``again``)."""
     if as_json:
-        print_json({**record, **result.as_dict()})
+        print_json({**record, **result.as_dict(solution=True)})
     else:
         typer.echo(fitted(str(result)))
     if out is not None:

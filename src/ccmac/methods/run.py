@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 import warnings
@@ -40,6 +41,8 @@ from ccmac.plans import Alternative, Plan, charged
 from ccmac.results import Names, Result, Solution
 from ccmac.runtime.base import Piggyback
 from ccmac.workspace import Workspace
+
+LOG = logging.getLogger("ccmac")  # what is done and how it ended at INFO; silent unless asked for
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,9 @@ class Run:
             self.work.runtime.limit(math.inf)
             if self.saver is not None:
                 self.saver.close()
+        LOG.info("%s after %d iterations, %.3g s", found.status, found.iterations, found.seconds)
+        for text in found.warnings:
+            LOG.warning("%s", text)
         self.found = found
         if self.work.reduction is not None:
             found = in_users_rows(self.work, found)
@@ -208,6 +214,7 @@ class Run:
         stalled: list[tuple[Prepared, Outcome, Plan]] = []
         while True:
             plan = self.plan(prepared)
+            LOG.info("%s (%s)", plan.method, plan.why)
             outcome = self._drive(prepared, limits, trace, saver)
             following, step = self._next(prepared, outcome)
             if following is None:

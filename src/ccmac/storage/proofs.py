@@ -18,7 +18,7 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.problem import Problem
-from ccmac.results import Result, Solution
+from ccmac.results import Names, Result, Solution
 from ccmac.storage.agents import encode_agent
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.npz import read_file, write_npz
@@ -68,6 +68,10 @@ def load_result(directory: Path) -> Result:
         found.agents = agents
         for name in ("residuals", "certificates", "provenance", "warnings"):
             setattr(found, name, facts[name])
+        found.ledger.restore(facts["ledger"])
+        if facts["names"] is not None:
+            lists = facts["names"].items()
+            found.names = Names(**{k: None if v is None else tuple(v) for k, v in lists})
 
         def rows(name: str) -> list[Any]:
             return [arrays[f"{name}{i}"] for i in agents if f"{name}{i}" in arrays]
@@ -157,7 +161,8 @@ def head_of(result: Result, digest: str | None, files: Mapping[str, str]) -> str
                     name: facts[name]
                     for name in (*KEPT, "message", "residuals", "certificates", "provenance")
                 }
-                | {"warnings": result.warnings},
+                | {name: facts[name] for name in ("warnings", "ledger")}
+                | {"names": facts.get("names")},
             }
         )
         + "\n"

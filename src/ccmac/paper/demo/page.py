@@ -4,7 +4,6 @@ and where the rounds went.
 
 from __future__ import annotations
 
-import base64
 import html
 import io
 from typing import Any
@@ -12,26 +11,9 @@ from typing import Any
 import numpy as np
 
 from ccmac.ledger import PHASES
+from ccmac.page import document, wide
 from ccmac.results import Result
 from ccmac.show import TONES, ledger_html
-from ccmac.version import __version__
-
-STYLE = """
-:root { color-scheme: light dark; --paper: #fdfcf9; --ink: #22252b; --soft: #667; --line: #ddd; }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #17191d; --ink: #e4e4e0; --soft: #9a9da5; --line: #3a3d44; }
-}
-body { margin: 0 auto; max-width: 46rem; padding: 1.5rem 1rem 3rem; background: var(--paper);
-  color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 1.6rem 0 .2rem; }
-p { margin: .2rem 0; } .soft { color: var(--soft); font-size: .9rem; }
-figure { margin: 1.5rem 0; } img { width: 100%; height: auto; border-radius: 6px; }
-.wide { overflow-x: auto; margin-top: 1.4rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
-caption { text-align: left; font-weight: 600; padding: .4rem 0; }
-th, td { padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line); text-align: right; }
-th:first-child { text-align: left; font-weight: 500; } tr > :last-child { padding-right: 0; }
-"""
 
 
 def page(paragraphs: list[str], uneven: Result, even: Result, image: bytes | None) -> str:
@@ -43,26 +25,12 @@ def page(paragraphs: list[str], uneven: Result, even: Result, image: bytes | Non
             sections.append(f"<h2>{html.escape(heading)}</h2>\n<p>{html.escape(text)}</p>")
         else:
             sections.append(f'<p class="soft">{html.escape(heading)}</p>')
-    figure = ""
-    if image is not None:
-        encoded = base64.b64encode(image).decode("ascii")
-        words = "Certified error against rounds, and rounds by phase, for uneven and equal shares"
-        figure = (
-            f'<figure><img alt="{words}" src="data:image/png;base64,{encoded}">'
-            f'<figcaption class="soft">{words}.</figcaption></figure>'
-        )
     tables = "".join(
-        f'<h2>Ledger, {name} shares</h2>\n<div class="wide">{ledger_html(result.ledger)}</div>\n'
+        wide(f"Ledger, {name} shares", ledger_html(result.ledger))
         for name, result in (("uneven", uneven), ("equal", even))
     )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>ccmac demo</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        "<h1>Eight agents, one model</h1>\n"
-        f'<p class="soft">ccmac {html.escape(__version__)}</p>\n{figure}\n'
-        + "\n".join(sections)
-        + f"\n{tables}</body>\n</html>\n"
+    return document(
+        "ccmac demo", "Eight agents, one model", "\n".join(sections) + tables, image=image or b""
     )
 
 

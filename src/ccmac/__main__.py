@@ -1,0 +1,5 @@
+"""``python -m ccmac``: the console command where scripts are not on the path."""
+
+from ccmac.cli.main import run
+
+run()
