@@ -3,11 +3,11 @@
 On :mod:`ccmac.workspace.explicit` with an h that all know. Agent i, g_i(x) = x'H_i x/2 - s_i'x,
 H_i = L_i L_i', turns its own unknowns by an orthogonal matrix O_i that nobody else knows,
 
-    x_i = H_i^{-1} s_i + R_i c_i,    R_i = L_i'^{-1} O_i,    E_i = A_i R_i,
+    x_i = H_i^{-1} s_i + R_i c_i,    R_i = L_i'^{-1} O_i,    E_i = -A_i R_i,
 
 and one averaging brings all E_i together. Then everybody knows the whole problem,
 
-    F = F_0 + |c|^2/2 + h(z(c)),    z(c) = -(a + sum_i E_i c_i)/beta,
+    F = F_0 + |c|^2/2 + h(z(c)),    z(c) = (sum_i E_i c_i - a)/beta,
 
 and Newton's method needs no message. Others learn E_i E_i' = A_i H_i^{-1} A_i', not the columns.
 Strong convexity is 1 in c, so that |grad F(c)| bounds |x - x*| in the norm of the H_i.
@@ -32,6 +32,7 @@ from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import product
 from ccmac.linalg.tolerances import EPS
 from ccmac.methods.base import Iteration, State, known, vector
+from ccmac.methods.newton.eliminated import Reduced
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
@@ -67,7 +68,7 @@ class Range:
         width = int(self.starts[-1]) * m
         mean = work.runtime.average_in_pieces(self._pieces(sizes), width)[0]
         self.E = mean.reshape(-1, m)
-        self.E *= self.problem.n
+        self.E *= -self.problem.n
 
     def _pieces(self, sizes: Any) -> Iterator[Iterator[Array]]:
         """Agent by agent its E_i', and nothing from the others."""
@@ -95,11 +96,10 @@ def _turned(H: Any, A: Any, d: int) -> Array:
 
 @dataclass(frozen=True)
 class RangeState(State):
-    """u = (x, copies of z); c and the gradient there; its length ``gap``."""
+    """u = (x, copies of z); c, and the length ``gap`` of the gradient there."""
 
     u: Array = vector()
     c: Array = known()
-    gradient: Array = known()
     gap: float = math.inf
     least: float = math.inf
     waited: int = 0
@@ -129,35 +129,27 @@ class RangeNewton(Iteration[RangeState]):
                     images[k] += agent.A @ own
         sizes = [float(np.linalg.norm(R, 2)) if R.size else 0.0 for R in self.range.R]
         self._sizes = self.runtime.piggyback(np.array(sizes)[:, None], whole=True)
-        self.a = self.runtime.average(images)[0] * work.problem.n
+        a = self.runtime.average(images)[0] * work.problem.n
+        self.reduced = Reduced(explicit, a)
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> RangeState:
         """The user's point; Newton's method starts at c = 0, which all know."""
         none = np.zeros((1, len(self.E)))
-        return RangeState(self.space.joined(x, z), none, np.full_like(none, math.nan))
+        return RangeState(self.space.joined(x, z), none)
 
     def step(self, state: RangeState) -> RangeState:
         """One Newton step with a line search, at everybody."""
         self.work.ledger.charge(argmins=1)
-        c = state.c[0]
-        z = self._z(c)
-        gradient = state.gradient[0]
-        if math.isnan(gradient[0]):
-            gradient = self._gradient(c, z)
-        step = -self._solved(z, gradient)
-        fall = -float(gradient @ step)
-        c = c + self._length(c, z, step, fall) * step
-        z = self._z(c)
-        gradient = self._gradient(c, z)
+        c, z, _, fall = self.reduced.stepped(self.E, state.c[0])
+        gradient = self.reduced.gradient(self.E, c, self.explicit.slope(z))
         gap = float(np.linalg.norm(gradient))
         waited = 0 if gap < state.least else state.waited + 1
         return replace(
             state,
             u=self._placed(c, z),
             c=c[None],
-            gradient=gradient[None],
             gap=gap,
             least=min(gap, state.least),
             waited=waited,
@@ -165,42 +157,6 @@ class RangeNewton(Iteration[RangeState]):
             # steps without a smaller gradient: nothing is left to gain
             over=bool(fall <= 1e-26 * float(c @ c)) or waited >= 5,
         )
-
-    def _solved(self, z: Array, right: Array) -> Array:
-        """F''(z)^{-1} right."""
-        hessian = self.explicit.gram(z, self.E) / self.explicit.beta**2
-        hessian[np.diag_indices_from(hessian)] += 1.0
-        factor = scipy.linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
-        return np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False))
-
-    def _z(self, c: Array) -> Array:
-        return np.asarray(-(self.a + c @ self.E) / self.explicit.beta)
-
-    def _gradient(self, c: Array, z: Array) -> Array:
-        return np.asarray(c - self.E @ self.explicit.slope(z) / self.explicit.beta)
-
-    def _length(self, c: Array, z: Array, step: Array, fall: float) -> float:
-        """1 where F falls over the whole step, else where its slope has halved."""
-        h = self.explicit
-        move = -(step @ self.E) / h.beta
-        value = h.value(z) + 0.5 * float(c @ c)
-        t = 1.0
-        low = (0.0, -fall)
-        high = (1.0, 0.0)
-        for _ in range(60):
-            ahead = c + t * step
-            there = z + t * move
-            rise = h.value(there) + 0.5 * float(ahead @ ahead) - value
-            along = float(ahead @ step + h.slope(there) @ move)
-            whole = t == 1.0 and (along <= 0.0 or rise <= -1e-4 * fall)
-            # of values: what is less is rounding
-            if whole or (abs(along) <= 0.5 * fall and rise <= 1e-13 * abs(value)):
-                break
-            # The slope along the step increases: its root lies between low and high.
-            low, high = ((t, along), high) if along < 0 else (low, (t, along))
-            share = -low[1] / max(high[1] - low[1], 1e-300)
-            t = low[0] + min(max(share, 1e-3), 0.999) * (high[0] - low[0])
-        return t
 
     def _placed(self, c: Array, z: Array) -> Array:
         u = self.space.zeros()
@@ -259,8 +215,9 @@ class RangeNewton(Iteration[RangeState]):
                 left = left + product(agent.A.T, found.multiplier)
             own[k, place] = R.T @ left.astype(np.float64)
         gradient = self.runtime.average(own)[0] * self.work.problem.n
-        step = self._solved(self._z(state.c[0]), gradient)
-        return found.x - self._unturned(self.runtime.common(step))
+        gram = self.explicit.gram(self.reduced.shared(state.c[0] @ self.E), self.E)
+        step = self.reduced.descent(gradient, gram)
+        return found.x + self._unturned(self.runtime.common(step))
 
     def point(self, state: RangeState) -> tuple[Array, Array]:
         """x and the z that follows."""

@@ -55,6 +55,11 @@ class Span:
     E: Array
     k: int
 
+    @property
+    def images(self) -> Array:
+        """The rows of E in use."""
+        return self.E[: self.k]
+
     def multiplier(self, c: Array) -> Array:
         """p = P'c."""
         return np.asarray(c[: self.k] @ self.P[: self.k])
@@ -110,76 +115,67 @@ class Span:
 
 
 @dataclass(frozen=True)
-class OnSpan:
-    """F on a span: h, a and beta."""
+class Reduced:
+    """F(c) = |c|^2/2 + h(z), z = (E'c - a)/beta, for rows E that everybody knows."""
 
     explicit: Explicit
     a: Array
 
     def shared(self, image: Array) -> Array:
-        """z from S p."""
+        """z from E'c."""
         return np.asarray((image - self.a) / self.explicit.beta)
 
-    def gradient(self, span: Span, c: Array, slope: Array) -> Array:
+    def gradient(self, E: Array, c: Array, slope: Array) -> Array:
         """In c, for the slope of h at z(c)."""
-        out = np.zeros_like(c)
-        out[: span.k] = c[: span.k] + span.E[: span.k] @ slope / self.explicit.beta
-        return out
-
-    def newton(self, span: Span, gradient: Array, bend: Array) -> Array:
-        """-F''^{-1} gradient, for a diagonal h'' at z(c)."""
-        E = span.E[: span.k]
-        return self.descent(gradient, (E * bend) @ E.T)
+        return np.asarray(c + E @ slope / self.explicit.beta)
 
     def descent(self, gradient: Array, gram: Array) -> Array:
         """-F''^{-1} gradient from E h'' E'."""
-        k = len(gram)
-        out = np.zeros_like(gradient)
-        if k:
-            H = gram / self.explicit.beta**2
-            H[np.diag_indices(k)] += 1.0
-            out[:k] = -scipy.linalg.cho_solve(scipy.linalg.cho_factor(H), gradient[:k])
-        return out
+        if not len(gram):
+            return np.zeros(0)
+        H = gram / self.explicit.beta**2
+        H[np.diag_indices_from(H)] += 1.0
+        factor = scipy.linalg.cho_factor(H, overwrite_a=True, check_finite=False)
+        return np.asarray(-scipy.linalg.cho_solve(factor, gradient, check_finite=False))
 
-    def minimiser(self, span: Span, c: Array) -> Array:
-        """argmin over the span, starting at c, where everybody knows h."""
+    def stepped(self, E: Array, c: Array) -> tuple[Array, Array, float, float]:
+        """(c, z, F there, the fall that its slope had promised) after one Newton step.
+
+        Of full length where F falls over it, else to where the slope along it has halved.
+        """
         h = self.explicit
-        goal = -1.0
-        z = self.shared(span.image(c))
+        z = self.shared(c @ E)
         value = h.value(z) + 0.5 * float(c @ c)
-        slope = h.slope(z)
+        gradient = self.gradient(E, c, h.slope(z))
+        step = self.descent(gradient, h.gram(z, E))
+        fall = -float(gradient @ step)
+        move = step @ E / h.beta
+        t = 1.0
+        low = (0.0, -fall)
+        high = (1.0, 0.0)
+        for _ in range(60):
+            ahead = c + t * step
+            there = z + t * move
+            rise = h.value(there) + 0.5 * float(ahead @ ahead) - value
+            along = float(ahead @ step + h.slope(there) @ move)
+            whole = t == 1.0 and (along <= 0.0 or rise <= -ARMIJO * fall)
+            if whole or (abs(along) <= 0.5 * fall and rise <= ALIKE * abs(value)):
+                break
+            # The slope along the step increases: its root lies between low and high.
+            low, high = ((t, along), high) if along < 0 else (low, (t, along))
+            share = -low[1] / max(high[1] - low[1], 1e-300)
+            t = low[0] + min(max(share, 1e-3), 0.999) * (high[0] - low[0])
+        return ahead, there, value + rise, fall
+
+    def minimiser(self, E: Array, c: Array) -> Array:
+        """argmin of F, starting at c, where everybody knows h."""
+        goal = 0.0
         for _ in range(30):
-            gradient = self.gradient(span, c, slope)
-            step = self.descent(gradient, h.gram(z, span.E[: span.k]))
-            fall = -float(gradient @ step)
+            c, _, value, fall = self.stepped(E, c)
+            if fall <= max(goal, 1e-26 * float(c @ c), ALIKE * abs(value)):
+                break
             # of the first decrement: the span is minimised well enough for its next vector
-            goal = 1e-3 * fall if goal < 0 else goal
-            if fall <= max(goal, 1e-26 * float(c @ c)):
-                break
-            move = span.image(step) / h.beta
-            t = 1.0
-            low = (0.0, -fall)
-            high = (1.0, 0.0)
-            # of one line search
-            for _ in range(60):
-                ahead = c + t * step
-                there = z + t * move
-                rise = h.value(there) + 0.5 * float(ahead @ ahead) - value
-                slope = h.slope(there)
-                along = float(self.gradient(span, ahead, slope) @ step)
-                flat = abs(along) <= 0.5 * fall
-                whole = t == 1.0 and (along <= 0.0 or rise <= -ARMIJO * fall)
-                if whole or (flat and rise <= ALIKE * abs(value)):
-                    break
-                # The slope along the step increases: its root lies between low and high.
-                low, high = ((t, along), high) if along < 0 else (low, (t, along))
-                share = -low[1] / max(high[1] - low[1], 1e-300)
-                t = low[0] + min(max(share, 1e-3), 0.999) * (high[0] - low[0])
-            c = ahead
-            z = there
-            value = value + rise
-            if fall <= ALIKE * abs(value):  # below what values tell: this step was the last
-                break
+            goal = goal or 1e-3 * fall
         return c
 
 
@@ -244,7 +240,7 @@ class EliminatedNewton(Iteration[EliminatedState]):
         parts = [self._images(self._minimisers(np.zeros(self.m))) - right]
         parts += [self._images(self._inverse(w)) for w in self._block]
         means = self.runtime.combine(parts)
-        self.reduced = OnSpan(self.explicit, means[0][0] * self.problem.n)
+        self.reduced = Reduced(self.explicit, means[0][0] * self.problem.n)
         self._block_images = np.array([mean[0] for mean in means[1:]]) * self.problem.n
 
     # -- the agents' own work ----------------------------------------------------------------------
@@ -288,8 +284,10 @@ class EliminatedNewton(Iteration[EliminatedState]):
 
     def _settled(self, state: EliminatedState, c: Array, *, keep: bool = False) -> EliminatedState:
         """The minimiser over the span, and the multiplier that it asks for (``keep``: not yet)."""
-        c = self.reduced.minimiser(state.span, c)
-        z = self.reduced.shared(state.span.image(c))
+        span = state.span
+        c = c.copy()
+        c[: span.k] = self.reduced.minimiser(span.images, c[: span.k])
+        z = self.reduced.shared(span.image(c))
         if keep:
             return replace(state, c=c[None])
         s = -self.explicit.slope(z)[None] / self.explicit.beta
@@ -343,11 +341,12 @@ class EliminatedNewton(Iteration[EliminatedState]):
 
     def _planned(self, state: EliminatedState) -> EliminatedState:
         """The Newton step in the span; none where the slope is not known yet."""
-        c = state.c[0]
+        k = state.k
+        rows = state.span.images
         step = np.zeros_like(state.c[0])
         if math.isfinite(state.value):
-            gradient = self.reduced.gradient(state.span, c, state.slope[0])
-            step = self.reduced.newton(state.span, gradient, state.bend[0])
+            gradient = self.reduced.gradient(rows, state.c[0, :k], state.slope[0])
+            step[:k] = self.reduced.descent(gradient, (rows * state.bend[0]) @ rows.T)
         return replace(state, step=step[None])
 
     def _placed(self, state: EliminatedState) -> EliminatedState:
@@ -377,7 +376,8 @@ class EliminatedNewton(Iteration[EliminatedState]):
         ends = c + LENGTHS[:, None] * step
         values = values + 0.5 * np.sum(ends**2, axis=1)
         s = -slope[None] / self.explicit.beta
-        fall = float(self.reduced.gradient(state.span, c, state.slope[0]) @ step)
+        gradient = self.reduced.gradient(state.span.images, c[: state.k], state.slope[0])
+        fall = float(gradient @ step[: state.k])
         alike = values[0] <= state.value + ALIKE * abs(values[0])
         near = alike and abs(fall) <= 1e-8 * abs(values[0])
         if values[0] <= state.value + ARMIJO * fall or near or not step.any():
@@ -401,12 +401,12 @@ class EliminatedNewton(Iteration[EliminatedState]):
         """
         h = self.explicit
         span = state.span
+        E = span.images
         left = found.gradient_x + self.A.adjoint_common(found.multiplier)
         left -= self.work.local.project(left)
         own = self._each(left, lambda g, v: g.inverse(v))
         parts = [self._images(own)] + ([] if h.common else [h.bends(found.z)])
         image, *bend = (mean[0] * self.problem.n for mean in self.runtime.combine(parts))
-        E = span.E[: span.k]
         tau = span.P[: span.k] @ image
         gram = h.gram(found.z, E) if h.common else (E * bend[0]) @ E.T
         multiplier = self.runtime.common(span.multiplier(tau + self.reduced.descent(tau, gram)))
