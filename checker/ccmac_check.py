@@ -249,7 +249,7 @@ class Problem:
         text = (folder / "problem.yaml").read_text(encoding="utf-8")
         agents = re.findall(AGENT, text, re.M)
         n, q, m = (int(re.search(rf"^{k}: (\d+)$", text, re.M)[1]) for k in "nqm")
-        if not re.match("format: ccmac-problem\nversion: [12]\n", text) or len(agents) != n:
+        if not re.match("format: ccmac-problem\nversion: [123]\n", text) or len(agents) != n:
             raise BadInput(f"{folder / 'problem.yaml'}: is not what Problem.save writes")
         sizes = [tuple(map(int, agent[1:])) for agent in agents]
         self.m = m

@@ -1,4 +1,4 @@
-from . import errors, methods, network, objectives, paper, power, runtime, storage, vfl
+from . import cones, errors, methods, network, objectives, paper, power, runtime, storage, vfl
 from .angles.measure import geometry
 from .api import plan, solve
 from .ledger import Costs
@@ -25,6 +25,7 @@ __all__ = [
     "Stack",
     "__version__",
     "available_methods",
+    "cones",
     "errors",
     "geometry",
     "paper",

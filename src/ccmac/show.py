@@ -110,8 +110,12 @@ def draw_problem(problem: Any, ax: Any = None) -> Any:
     for name, word in (("C", "local"), ("D", "shared")):
         having = [(k, i) for k, (i, a) in enumerate(agents) if getattr(a, name) is not None]
         rows += [(f"{word} {i}", [(k if name == "C" else z, name)]) for k, i in having]
+    for k, (i, a) in enumerate(agents):
+        if a.cones is not None:
+            own = [(k, "G"), (z, "H")]
+            rows.append((f"cones {i}", [(x, b) for x, b in own if getattr(a, b) is not None]))
     axes = blank(ax, (1.5 + 0.6 * (z + 1), 0.9 + 0.32 * len(rows)))
-    tones = {"A": BLUE, "B": OCHRE, "C": GREEN, "D": RED}
+    tones = {"A": BLUE, "B": OCHRE, "C": GREEN, "D": RED, "G": GREEN, "H": RED}
     for y, (_, entries) in enumerate(rows):
         for x, name in entries:
             axes.barh(y, 0.92, left=x - 0.46, height=0.86, color=tones[name])

@@ -202,7 +202,7 @@ def edit_manifest(directory: Path, change: Callable[[dict[str, Any]], Any]) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.update(version=3), "has format version 3 but this program reads 1 and 2"),
+        (lambda m: m.update(version=4), "has format version 4 but this program reads 1 to 3"),
         (lambda m: m.update(format="other"), "does not describe a problem"),
         (lambda m: m.pop("format"), "does not describe a problem"),
         (lambda m: m.pop("q"), "missing required field `q`"),

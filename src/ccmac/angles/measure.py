@@ -115,7 +115,7 @@ def _of_problem(
     if network is not None:
         network = as_network(network, problem.n)
     notes: tuple[str, ...] = ()
-    if problem.limited:
+    if problem.limited or problem.conic:
         problem, words = active(problem, at)
         notes = (words,)
     terms = (problem, network, tolerance, dense_limit)

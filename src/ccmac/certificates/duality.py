@@ -97,6 +97,8 @@ class LocalGap:
     x: Array
     kappa: Array
     delta: Array
+    cones: Array
+    outside: float  # squares of how far own slacks lie outside their cones
 
 
 class Duality:
@@ -114,6 +116,7 @@ class Duality:
         self.problem = work.problem
         self.forms = forms
         self.models = models
+        self.conic = work.curvature.conic
         self.x0, self.z0 = start
         squares = [_row_squares(p.A) + _row_squares(p.B) for p in models]
         both = [np.append(v, p.b) for v, p in zip(squares, models, strict=True)]
@@ -134,12 +137,14 @@ class Duality:
             self._share(k, self.work.space.x_of(x, k), z, dual, rows[k])
             for k in range(len(self.models))
         ]
-        numbers = self.runtime.piggyback(np.array([_numbers(s) for s in shares]), whole=True)
+        rows_sent = [_numbers(s, conic=self.conic) for s in shares]
+        numbers = self.runtime.piggyback(np.array(rows_sent), whole=True)
         vectors = np.stack([s.vector.astype(np.float64) for s in shares])
         total = self.runtime.average(vectors)[0] * n if vectors.shape[1] else vectors[0]
         misfit, r_z = np.split(total, [m])
         table = numbers.value
-        base, value, free, moved, size, noise, local, shared = np.add.reduce(table[:, 1:])
+        sums = np.add.reduce(table[:, 1:])
+        base, value, free, moved, size, noise, local, shared, *outside = sums
         away = z - self.z0
         slope = math.sqrt(free + float(r_z @ r_z)) + ROUNDING * EPS * (noise + n * norm(r_z))
         base += float(r_z @ away - dual @ misfit)
@@ -154,9 +159,15 @@ class Duality:
             "shared": math.sqrt(shared),
             "consensus": 0.0,
         }
+        if self.conic:
+            residuals["cones"] = math.sqrt(outside[0])
         consensus = r_z / n - np.stack([s.on_z for s in shares])
         multipliers = Multipliers(
-            dual, [s.kappa for s in shares], [s.delta for s in shares], consensus
+            dual,
+            [s.kappa for s in shares],
+            [s.delta for s in shares],
+            consensus,
+            cones=[s.cones for s in shares] if self.conic else [],
         )
         flat = np.concatenate([np.zeros(0), *(s.x for s in shares)])
         gradient = np.concatenate([np.zeros(0), *(s.gradient for s in shares)])
@@ -185,7 +196,8 @@ class Duality:
 
         kappa = rows[p.parts["C"]] if "C" in p.parts else np.zeros(0)
         delta = rows[p.parts["D"]] if "D" in p.parts else np.zeros(0)
-        local = shared = violation = 0.0
+        cones = np.zeros(0)
+        local = shared = violation = outside = 0.0
         for name, part in p.parts.items():
             if name in ("epigraphs", "signs"):
                 continue
@@ -200,7 +212,7 @@ class Duality:
             elif name == "fixed":
                 v = np.where(np.diff(H.indptr) > 0, v, 0.0)
             elif name == "cones":
-                v = p.cone.inside_dual(rows)[part]
+                v = cones = p.cone.inside_dual(rows)[part]
             pay(v, left)
             parts.append(np.append(product(G.T, v), product(H.T, v)))
             slack = np.zeros(p.rows)
@@ -212,6 +224,7 @@ class Duality:
             violation = max(violation, float(np.max(off / sizes, initial=0.0)))
             local += square(left) if name == "C" else 0.0
             shared += square(left) if name == "D" else 0.0
+            outside += p.cone.distance(slack) ** 2 if name == "cones" else 0.0
         start = p.parts["epigraphs"].start if "epigraphs" in p.parts else 0
         for term in form.terms:
             nu = term.steady(rows[start : start + len(term.h)])
@@ -253,6 +266,8 @@ class Duality:
             x,
             kappa,
             delta,
+            cones,
+            outside,
         )
 
     def _charge(self, **units: int) -> None:
@@ -303,9 +318,10 @@ class DualityJudge(Judge):
         return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)
 
 
-def _numbers(s: LocalGap) -> list[float]:
+def _numbers(s: LocalGap, *, conic: bool) -> list[float]:
     """The largest violation, then what is summed."""
-    return [s.violation, s.base, s.value, s.free, s.moved, s.size, s.noise, s.local, s.shared]
+    summed = [s.base, s.value, s.free, s.moved, s.size, s.noise, s.local, s.shared]
+    return [s.violation, *summed, *([s.outside] if conic else [])]
 
 
 def _row_squares(M: Any) -> Array:

@@ -6,7 +6,8 @@ Every solution w has lambda'v = r'w. With ``held`` the entries of r that push to
 
     value = lambda'v - sum_held max(r_j low_j, r_j high_j) <= ||r_free|| ||w||,
 
-so that no solution is shorter than value / ||r_free||. A problem is called infeasible where that
+so that no solution is shorter than value / ||r_free||. Conic rows G x + H z + s = h join K with
+multipliers -y, y in the dual cone: s'y >= 0 only helps. A problem is called infeasible where that
 reaches R = REACH max(1, ||v||, largest bound), rows of unit length. Where the multipliers come from
 does not matter: the misfit of an agent's own or of gathered equations, of the closest point of a
 run, or the diverging multipliers of interior points. They are judged in the agents' own blocks, in
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,12 @@ from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.constraints import Constraints, SummedConstraints
 
+FIX = {
+    "equations C": "C or c",
+    "equations D": "D or e",
+    "bounds": "bounds",
+    "conic rows": "G, H or h",
+}
 VISIBLE = 1e-3  # share of the largest part of a certificate below which a block is not named
 NAMED = 6  # agents named in a message
 UNMET = (
@@ -51,7 +58,7 @@ class Infeasibility:
     """The certificate: lambda by blocks, ``value`` and ``defect`` = ||r_free|| as above.
 
     ``bounds`` and ``z_bounds`` are the held parts of K'lambda on x_i and on z: a positive entry
-    uses the upper, a negative one the lower bound.
+    uses the upper, a negative one the lower bound. ``cones`` are -y of conic rows.
     """
 
     message: str
@@ -62,6 +69,7 @@ class Infeasibility:
     value: float = 0.0
     bounds: dict[int, Array] = field(default_factory=dict)
     z_bounds: Array = field(default_factory=lambda: np.zeros(0))
+    cones: dict[int, Array] = field(default_factory=dict)
 
     @property
     def radius(self) -> float:
@@ -85,6 +93,7 @@ class Infeasibility:
             "radius": self.radius if math.isfinite(self.radius) else None,
             "bounds": {str(i): v.tolist() for i, v in self.bounds.items()},
             "z_bounds": self.z_bounds.tolist(),
+            "cones": {str(i): v.tolist() for i, v in self.cones.items()},
         }
 
 
@@ -100,13 +109,22 @@ def shorter_than(radius: float) -> str:
 class Lambda:
     """Multipliers of all rows: coupled ones, which all know, and those of the agents owned here.
 
-    ``terms`` are those of the rows of polyhedral sets, in the order of an agent's epigraphs.
+    ``terms`` are those of the rows of polyhedral sets, in the order of an agent's epigraphs,
+    ``cones`` those of conic rows: -y of any y, which is brought into the dual cone.
     """
 
     coupled: Array
     local: list[Array]
     shared: list[Array]
     terms: list[Array] = field(default_factory=list)
+    cones: list[Array] = field(default_factory=list)
+
+
+class Held(NamedTuple):
+    """One agent's part of K'lambda that its bounds hold, and -y of its cones."""
+
+    bounds: Array
+    cones: Array
 
 
 class Farkas:
@@ -165,8 +183,9 @@ class Farkas:
             {i: v for i, v in zip(agents, given.shared, strict=True) if v.any()},
             defect,
             value,
-            {i: held for i, (_, held) in zip(agents, parts, strict=True)} if bounded else {},
+            {i: own.bounds for i, (_, own) in zip(agents, parts, strict=True)} if bounded else {},
             on_bounds if bounded else np.zeros(0),
+            {i: own.cones for i, (_, own) in zip(agents, parts, strict=True) if own.cones.any()},
         )
 
     def _reach(self, sizes: Array, numbers: Array) -> float:
@@ -183,12 +202,12 @@ class Farkas:
         ends = np.abs(np.concatenate([self.lower, self.upper, numbers[:, 4]]))
         return REACH * max(1.0, right, float(ends[np.isfinite(ends)].max(initial=0.0)))
 
-    def _part(self, k: int, given: Lambda) -> tuple[Array, Array]:
-        """One agent's row and the held part of K'lambda on x.
+    def _part(self, k: int, given: Lambda) -> tuple[Array, Held]:
+        """One agent's row, and what it alone knows of the certificate.
 
         K'lambda on z and the value in halves; b, squares of rows of A and B; ||r_free|| on x, what
         rounding of r and of the value is relative to, ||(c, e)||^2 of unit rows, the largest bound;
-        how much its coupled rows, C, D and bounds take part.
+        how much its coupled rows, C, D, bounds and (where somebody has some) cones take part.
         """
         agent = self.agents[k]
         d = list(self.problem.d.values())[k]
@@ -207,7 +226,20 @@ class Farkas:
         known = [(given.coupled, b), (kappa, c), (delta, e)]
         held = np.zeros(d, dtype=bool)
         gain = np.zeros(d)
-        largest = 0.0
+        largest = right = 0.0
+        minus_y, on_cones = np.zeros(0), np.zeros(0)
+        own = agent.conic(d, q)
+        if own is not None and given.cones:
+            minus_y = -own.cone.inside_dual(-given.cones[k])
+            on_G, size_G = image([(own.G, minus_y)], d)
+            on_H, size_H = image([(own.H, minus_y)], q)
+            on_cones = np.append(on_G, on_H)
+            r = r + on_G
+            on_z = on_z + on_H
+            slope_size += size_G + size_H
+            known.append((minus_y, own.h))
+            lengths = np.hypot(row_lengths(own.G), row_lengths(own.H))
+            right = square(own.h / own.cone.sizes(lengths))
         if self.forms is not None:
             form = self.forms[k]
             cuts = np.cumsum([len(t.h) for t in form.terms])[:-1]
@@ -233,11 +265,11 @@ class Farkas:
             b,
             *(_lengths(block, m, zero=0.0) ** 2 for block in (agent.A, agent.B)),
             [norm(r[~held]), slope_size, len(terms) * (sum(paid) + float(np.abs(gain).sum()))],
-            [sum(unit), largest],
+            [sum(unit) + right, largest],
             [norm(on_A) + norm(on_B) or paid[0], norm(on_C) or paid[1], norm(on_D) or paid[2]],
-            [norm(on_bounds)],
+            [norm(on_bounds), *([norm(on_cones)] if self.work.curvature.conic else [])],
         ]
-        return np.concatenate(row), on_bounds
+        return np.concatenate(row), Held(on_bounds, minus_y)
 
     def _words(self, weights: Array, on_z: float, reach: float, given: Lambda) -> str:
         """The message: blocks and agents that carry the certificate, largest first."""
@@ -251,16 +283,18 @@ class Farkas:
         carries = weights > least
         named = len(weights) == self.problem.n  # of masked rows only the sum is known
         kinds: list[bool] = np.any(carries, axis=0).tolist()
-        local = kinds == [False, True, False, False]
-        if named and on_z <= least and (local or carries[:, 2].sum() == carries.sum() == 1):
-            name, side = ("C", "c") if local else ("D", "e")
+        local = kinds[1] and not any(kinds[2:])
+        alone = np.count_nonzero(carries.any(axis=1)) == 1
+        if named and on_z <= least and not kinds[0] and (local or alone):
+            own = [text for text, there in zip(FIX, kinds[1:], strict=False) if there]
             worst = self._name(int(np.argmax(weights.max(axis=1))))
             return (
-                f"infeasible: agent {worst}'s own equations {name} contradict each other "
-                f"({excluded}); correct {name} or {side} of agent {worst}"
+                f"infeasible: agent {worst}'s own {' and '.join(own)} contradict each other "
+                f"({excluded}); correct {' or '.join(FIX[text] for text in own)} of agent {worst}"
             )
         parts = [self._rows(given.coupled)] if kinds[0] else []
-        for column, text in enumerate(("local equations C", "shared equations D", "bounds"), 1):
+        texts = "local equations C", "shared equations D", "bounds", "conic rows"
+        for column, text in enumerate(texts[: len(kinds) - 1], 1):
             order = np.argsort(-weights[:, column], kind="stable")
             seen = [self._name(int(i)) for i in order if carries[i, column]]
             whose = ", ".join(seen[:NAMED]) + (", ..." if len(seen) > NAMED else "")

@@ -39,6 +39,9 @@ class Multipliers:
         Of the bounds of x, by agent; empty where nothing is bounded.
     z_lower, z_upper : ndarray
         Of the bounds of z.
+    cones : list of ndarray
+        y of the rows G x + H z + s = h, by agent, in the dual cone: the Lagrangian has
+        + y'(G x + H z - h). Empty where nobody has cones.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class Multipliers:
     upper: list[Array] = field(default_factory=list)
     z_lower: Array = field(default_factory=partial(np.zeros, 0))
     z_upper: Array = field(default_factory=partial(np.zeros, 0))
+    cones: list[Array] = field(default_factory=list)
 
 
 class Recovery:
@@ -172,6 +176,12 @@ class Recovery:
             x += self.C.adjoint(np.concatenate(multipliers.local))
         if not self.D.empty:
             z += self.D.adjoint(np.concatenate(multipliers.shared)).reshape(z.shape)
+        own = zip(self.problem.agents.values(), multipliers.cones, strict=False)
+        for k, (agent, y) in enumerate(own):
+            if agent.G is not None:
+                self.space.x_of(x, k)[:] += agent.G.T @ y
+            if agent.H is not None:
+                z[k] += agent.H.T @ y
         return out
 
     def solve_shared(self, right: Array, size: float) -> Array:

@@ -50,6 +50,7 @@ def lifted(work: Workspace, solution: Any) -> Any:
                 [multipliers.local[k] for k in places],
                 way.equations(shared),
                 multipliers.consensus[places],
+                cones=[multipliers.cones[k] for k in places] if multipliers.cones else [],
             )
         return Solution(way.lifted(x, z, runtime), z, multipliers)
 
@@ -152,13 +153,14 @@ def _users_multipliers(
     lower = []
     upper = []
     on_z = []
-    for agent, v, kappa, delta in zip(agents, x, local, shared, strict=True):
+    cones = multipliers.cones or [np.zeros(0)] * len(agents)
+    for agent, v, kappa, delta, y in zip(agents, x, local, shared, cones, strict=True):
         slope = _gradient(agent, v, z)
         r_x = slope[: len(v)]
         r_z = slope[len(v) :]
-        for block, multiplier in ((agent.A, coupled), (agent.C, kappa)):
+        for block, multiplier in ((agent.A, coupled), (agent.C, kappa), (agent.G, y)):
             r_x = r_x if block is None else r_x + block.T @ multiplier
-        for block, multiplier in ((agent.B, coupled), (agent.D, delta)):
+        for block, multiplier in ((agent.B, coupled), (agent.D, delta), (agent.H, y)):
             r_z = r_z if block is None else r_z + block.T @ multiplier
         lower.append(_bound_multiplier(r_x, agent.lower))
         upper.append(_bound_multiplier(-r_x, agent.upper))
@@ -169,7 +171,8 @@ def _users_multipliers(
     def known() -> Multipliers:
         rest = np.zeros(user.q) if received is None else received.value
         ends = _bound_multiplier(rest, user.z_lower), _bound_multiplier(-rest, user.z_upper)
-        return Multipliers(coupled, local, shared, multipliers.consensus, lower, upper, *ends)
+        rows = multipliers.consensus, lower, upper, *ends, multipliers.cones
+        return Multipliers(coupled, local, shared, *rows)
 
     return known
 

@@ -3,7 +3,7 @@
 The solution is one ``solution.npz``, or under MPI without gathering one file
 ``solution-FIRST-LAST.npz`` for each range of agents. Arrays are named by what they are: ``z``,
 ``x3`` and, where the method knows multipliers, ``coupled``, ``local3``, ``shared3``,
-``consensus3``, and with bounds ``lower3``, ``upper3``, ``z_lower``, ``z_upper``.
+``consensus3``, with bounds ``lower3``, ``upper3``, ``z_lower``, ``z_upper``, with cones ``cones3``.
 ``proof.json`` says what is claimed (:mod:`ccmac.storage.proofs`).
 ``summary.json`` is written last and names the files of its run with their checksums.
 """
@@ -37,8 +37,8 @@ PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
 BYTES = 64 * MEGABYTE
 # Of every agent one: x3, local3, ...; the other arrays are the same for all.
 AGENTWISE = (
-    *("x", "local", "shared", "consensus", "lower", "upper"),
-    *("start.x", "farkas.local", "farkas.shared", "direction.x"),
+    *("x", "local", "shared", "consensus", "lower", "upper", "cones"),
+    *("start.x", "farkas.local", "farkas.shared", "farkas.cones", "direction.x"),
 )
 
 
@@ -215,4 +215,5 @@ def _multipliers(found: Mapping[str, Array], agents: range) -> Multipliers | Non
         [found[f"local{i}"] for i in agents],
         [found[f"shared{i}"] for i in agents],
         np.stack([found[f"consensus{i}"] for i in agents]),
+        cones=[found[f"cones{i}"] for i in agents if f"cones{i}" in found],
     )

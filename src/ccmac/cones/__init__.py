@@ -2,8 +2,7 @@
 
 from ccmac.cones.base import Cone
 from ccmac.cones.nonnegative import Nonnegative
-from ccmac.cones.product import ProductCone
 from ccmac.cones.second_order import SecondOrder
 from ccmac.cones.zero import Zero
 
-__all__ = ["Cone", "Nonnegative", "ProductCone", "SecondOrder", "Zero"]
+__all__ = ["Cone", "Nonnegative", "SecondOrder", "Zero"]

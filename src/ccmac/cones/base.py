@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
-from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, whole
 
 
 class Scaling(ABC):
@@ -34,14 +34,25 @@ class Scaling(ABC):
 
 @dataclass(frozen=True)
 class Cone(ABC):
-    """A cone of ``size`` entries, made of cones of dimension ``dim``."""
+    """A cone that slacks of an agent's own rows lie in.
 
+    Parameters
+    ----------
+    size : int
+        Number of entries, which are made of cones of dimension ``dim``.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> isinstance(ccmac.cones.SecondOrder(3), ccmac.cones.Cone)
+    True
+    """
+
+    kind: ClassVar[str]  # in files
     size: int
 
     def __post_init__(self) -> None:
-        if type(self.size) is not int or self.size < 1:
-            name = type(self).__name__
-            raise InputError(f"{name}({self.size!r}): the size must be a whole number, at least 1")
+        object.__setattr__(self, "size", whole(f"{type(self).__name__}, size", self.size, 1))
 
     @property
     def dim(self) -> int:

@@ -26,7 +26,21 @@ class OrthantScaling(Scaling):
 
 
 class Nonnegative(Cone):
-    """``Nonnegative(k)``: k entries s >= 0."""
+    """k entries s >= 0: with h - G x - H z = s, the inequalities G x + H z <= h.
+
+    Parameters
+    ----------
+    size : int
+        The number of entries.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> ccmac.cones.Nonnegative(2)
+    Nonnegative(size=2)
+    """
+
+    kind = "nonnegative"
 
     @staticmethod
     def identity(count: int, dim: int) -> Array:

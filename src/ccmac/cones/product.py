@@ -12,12 +12,14 @@ from ccmac.cones.base import Cone, Scaling
 from ccmac.cones.nonnegative import Nonnegative
 from ccmac.cones.zero import Zero
 from ccmac.inputs import Array
+from ccmac.linalg.tolerances import EPS
 
 
 class ProductCone:
     """The rows of ``cones`` one after the other; ``degree`` is e'e."""
 
     def __init__(self, cones: Sequence[Cone]) -> None:
+        self.cones = tuple(cones)
         found: dict[tuple[type[Cone], int], list[NDArray[np.int64]]] = {}
         start = 0
         self.degree = 0
@@ -53,13 +55,20 @@ class ProductCone:
         return min((float(part.min()) for part in parts), default=np.inf)
 
     def inside_dual(self, v: Array) -> Array:
-        """v, moved along e into the dual cone."""
+        """v, moved along e into the dual cone, by so much that rounding cannot undo it."""
         out = v.copy()
         for kind, rows in self.groups:
             if kind is not Zero:
-                lack = np.maximum(0.0, -kind.margin(v[rows]))
+                dim = rows.shape[1]
+                room = 4 * EPS * (dim - 1) * np.abs(v[rows]).max(axis=1, initial=0.0)
+                lack = np.maximum(0.0, room - kind.margin(v[rows]))
                 out[rows] += lack[:, None] * kind.identity(*rows.shape)
         return out
+
+    def distance(self, s: Array) -> float:
+        """How far s lies outside: the norm of what :meth:`outside` says, once for each cone."""
+        off = self.outside(s)
+        return float(np.linalg.norm([v for _, rows in self.groups for v in off[rows[:, 0]]]))
 
     def outside(self, s: Array) -> Array:
         """How far s lies outside, along e: one number a row, the same for all rows of a cone."""
@@ -68,6 +77,13 @@ class ProductCone:
             if kind is not Zero:
                 out[rows] = np.maximum(0.0, -kind.margin(s[rows]))[:, None]
         return out
+
+    def sizes(self, lengths: Array) -> Array:
+        """The largest of these in each cone, for all of its rows; 1 where all are 0."""
+        out = lengths.copy()
+        for _, rows in self.groups:
+            out[rows] = lengths[rows].max(axis=1, keepdims=True)
+        return np.where(out > 0, out, 1.0)
 
     def length(self, s: Array, step: Array) -> float:
         """The largest multiple of ``step`` that keeps s in K."""

@@ -70,7 +70,21 @@ class LorentzScaling(Scaling):
 
 
 class SecondOrder(Cone):
-    """``SecondOrder(k)``: one cone of k entries, the first at least the length of the others."""
+    """One cone of k entries, the first of them at least the length of the others.
+
+    Parameters
+    ----------
+    size : int
+        The number of entries.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> ccmac.cones.SecondOrder(3)
+    SecondOrder(size=3)
+    """
+
+    kind = "second-order"
 
     @property
     def dim(self) -> int:

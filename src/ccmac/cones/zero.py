@@ -25,7 +25,21 @@ class NoScaling(Scaling):
 
 
 class Zero(Cone):
-    """``Zero(k)``: k entries s = 0."""
+    """k entries s = 0: the equations G x + H z = h.
+
+    Parameters
+    ----------
+    size : int
+        The number of entries.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> ccmac.cones.Zero(1)
+    Zero(size=1)
+    """
+
+    kind = "zero"
 
     @property
     def degree(self) -> int:

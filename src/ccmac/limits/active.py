@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse, rows_of
 from ccmac.limits.reduction import coupled_misfit
-from ccmac.problem import Agent, Problem
+from ccmac.problem import CONIC, LIMITS, Agent, Problem
 
 ACTIVE = 1e-6  # room below which a row counts as active, as a share of 1 + its right-hand side
 
@@ -31,7 +31,9 @@ def active(problem: Problem, at: Any = None) -> tuple[Problem, str]:
         bounds = problem.z_lower, problem.z_upper
         changes |= _own(agent, "C", "c", agent.C_sense, x, (agent.lower, agent.upper))
         changes |= _own(agent, "D", "e", agent.D_sense, z, bounds if k == 0 else (None, None))
-        free: dict[str, Any] = dict.fromkeys(("lower", "upper", "C_sense", "D_sense"))
+        free: dict[str, Any] = dict.fromkeys((*LIMITS, *CONIC, "cones"))
+        if changes["A"] is None and changes["C"] is None and agent.G is not None:
+            changes["A"] = sp.csr_array((len(rows), problem.d[i]))
         agents[i] = replace(agent, **changes, **free)
     found = Problem(agents, n=problem.n, q=problem.q, m=len(rows), present=problem.present)
     return found, _words(problem, found, at)
@@ -98,9 +100,10 @@ def _rows(block: Any, rows: NDArray[np.intp]) -> Any:
 
 def _words(problem: Problem, found: Problem, at: Any) -> str:
     kept = found.m + sum(found.p.values()) + sum(found.r.values())
+    cones = " Conic rows are left out." if problem.conic else ""
     if at is None:
         return (
             "This is the geometry of the equations alone; inequalities and bounds count where "
-            "they are active: pass at=result for their geometry at a solution."
+            f"they are active: pass at=result for their geometry at a solution.{cones}"
         )
-    return f"At the solution given {kept} rows hold with equality; only these count here."
+    return f"At the solution given {kept} rows hold with equality; only these count here.{cones}"

@@ -25,7 +25,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, rows_of, signs
 from ccmac.linalg.blocks import has_entries, powers
 from ccmac.objectives import Limited
-from ccmac.problem import Agent, Problem
+from ccmac.problem import LIMITS, Agent, Problem
 from ccmac.runtime.base import Runtime
 
 
@@ -208,7 +208,7 @@ def _reduced(user: Problem, i: int, plan: Layout) -> Agent:
     C_rows = rows_of(agent.C_sense, user.p[i], equal=False)
     D_rows = rows_of(agent.D_sense, user.r[i], equal=False)
     slacks = len(kept) + len(C_rows) + len(D_rows)
-    changes: dict[str, Any] = {"lower": None, "upper": None, "C_sense": None, "D_sense": None}
+    changes: dict[str, Any] = dict.fromkeys(LIMITS)
     if slacks or plan.width > user.m:
         _refuse_operators(user, i, slacks, plan)
         on_kept, on_C, on_D = _slack_entries(user, i, plan)
@@ -228,6 +228,9 @@ def _reduced(user: Problem, i: int, plan: Layout) -> Agent:
         place = d + len(kept) + np.arange(len(C_rows))
         shape = (user.p[i], d + slacks)
         changes["C"] = _extended(agent.C, shape, C_rows, place, on_C)
+    if slacks and agent.G is not None:
+        none = np.zeros(0, dtype=np.intp)
+        changes["G"] = _extended(agent.G, (agent.G.shape[0], d + slacks), none, none, np.zeros(0))
     if len(D_rows):
         stay = rows_of(agent.D_sense, user.r[i], equal=True)
         changes["D"] = agent.D[stay] if len(stay) else None

@@ -143,6 +143,7 @@ FIRST_ORDER = (
 )
 
 RULES = (
+    Rule(lambda c: c.work.curvature.conic, CrossIpm, "cones: interior points"),
     Rule(Case.has_newton, CrossNewton, "smooth, with Hessians: fewest averagings"),
     Rule(lambda c: c.strong and c.in_one_sum(), CrossDirect, "quadratic, in one sum"),
     Rule(
@@ -290,6 +291,8 @@ class Auto(Method):
 
     def _rivals(self, chosen: Method, work: Workspace) -> list[Method]:
         """Methods that fit where ``chosen`` does; no messages."""
+        if work.curvature.conic:
+            return []
         if isinstance(chosen, CrossIpm):
             case = self._case(work)
             return [self._with(next(rule.method for rule in FIRST_ORDER if rule.holds(case)))]

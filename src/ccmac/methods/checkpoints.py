@@ -26,7 +26,7 @@ from ccmac.inputs import Array, positive, whole
 from ccmac.ledger import Trace
 from ccmac.methods.base import Iteration, Method, Request, State
 from ccmac.objectives import Limited, Objective
-from ccmac.problem import MATRICES, RIGHT_HAND_SIDES
+from ccmac.problem import CONIC, MATRICES, RIGHT_HAND_SIDES
 from ccmac.results import Solution
 from ccmac.runtime.masked import Masked
 from ccmac.storage.agents import encode_objective
@@ -83,7 +83,9 @@ class Asked:
         start = 0
         for k, (i, agent) in enumerate(problem.agents.items()):
             d = problem.d[i]
-            known = [_entries(getattr(agent, name)) for name in (*MATRICES, *RIGHT_HAND_SIDES)]
+            blocks = (*MATRICES, *RIGHT_HAND_SIDES, *CONIC)
+            known = [_entries(getattr(agent, name)) for name in blocks]
+            known.append(repr(agent.cones))
             known += [_data(agent.objective, d, problem.q), self.request.x0[start : start + d]]
             if at_reference is not None:
                 known.append(self.reference.x[at_reference[k]])

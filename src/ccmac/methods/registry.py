@@ -99,6 +99,15 @@ def parse(method: str | Method, options: Mapping[str, Any] | None = None) -> Met
 def refuse_unless_fit(method: Method, work: Workspace) -> None:
     """Raise MethodRefused naming the missing need and a method that would work."""
     method.refuse_shape(work.stack is not None)
+    if work.curvature.conic and not isinstance(method, CrossIpm | Auto):
+        raise MethodRefused(
+            f"method {method.name} does not take cones, which some agent has; use {CrossIpm.name}"
+        )
+    if work.curvature.conic and not work.curvature.polyhedral:
+        raise MethodRefused(
+            f"method {method.name} takes cones next to quadratics with bounds or kinks alone, and "
+            "some agent's objective is none; use another objective, or no cones"
+        )
     missing = sorted(method.needs - work.capabilities)
     if missing:
         raise MethodRefused(

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from ccmac.cones import Cone
+from ccmac.cones.product import ProductCone
 from ccmac.errors import InputError
 from ccmac.inputs import (
+    Array,
     bound,
     folder,
     matrix_or_operator,
     not_crossed,
     one_name,
+    real_matrix,
     real_vector,
     senses,
+    several,
 )
 from ccmac.objectives.base import Objective
+from ccmac.texts import shown
 
 MATRICES = ("A", "B", "C", "D")
 RIGHT_HAND_SIDES = {"b": ("A", "B"), "c": ("C",), "e": ("D",)}
 LIMITS = ("lower", "upper", "C_sense", "D_sense")
+CONIC = ("G", "H", "h")  # own rows G x + H z + s = h, s in the cones
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,6 +40,10 @@ class Agent:
     ``lower <= x <= upper`` (numbers or vectors, infinite where there is no bound). ``C_sense`` and
     ``D_sense`` say what C x and c, D z and e are to each other: "==" (default), "<=" or ">=", one
     for all rows or one for each. ``name`` stands for the number in reports and errors.
+
+    Own rows G x + H z + s = h have their slack s in a product of ``cones``, taken in order: an
+    inequality is a row of :class:`ccmac.cones.Nonnegative`, a norm one of
+    :class:`ccmac.cones.SecondOrder`. Their multipliers are ``result.multipliers.cones``.
 
     Parameters
     ----------
@@ -51,6 +63,10 @@ class Agent:
         Bounds of x; infinite entries where there is none.
     C_sense, D_sense : {"==", "<=", ">="} or sequence of them, optional
         The sense of the rows of C and D, one for all or one for each.
+    G, H, h : matrix and array_like, optional
+        Own rows G x + H z + s = h; what is absent is zero.
+    cones : sequence of Cone, optional
+        Where s lies, from :mod:`ccmac.cones`; their sizes add up to the number of rows.
 
     Examples
     --------
@@ -58,6 +74,12 @@ class Agent:
     >>> f = ccmac.objectives.SquaredDistance()
     >>> ccmac.Agent(f, A=[[1.0]], b=[3.0], lower=0, upper=6, name="north")
     Agent('north', SquaredDistance, blocks: A, b)
+
+    The length of x at most 1:
+
+    >>> G = [[0.0, 0.0], [-1.0, 0.0], [0.0, -1.0]]
+    >>> ccmac.Agent(f, G=G, h=[1.0, 0.0, 0.0], cones=[ccmac.cones.SecondOrder(3)])
+    Agent(SquaredDistance, blocks: G, h)
     """
 
     objective: Objective
@@ -73,14 +95,27 @@ class Agent:
     upper: Any = None
     C_sense: Any = None
     D_sense: Any = None
+    G: Any = None
+    H: Any = None
+    h: Any = None
+    cones: Any = None
 
     @property
     def limited(self) -> bool:
         """Whether something is bounded or an inequality (of a cleaned agent)."""
         return any(getattr(self, name) is not None for name in LIMITS)
 
+    def conic(self, d: int, q: int) -> ConicRows | None:
+        """Its conic rows on x in R^d and z in R^q, if it has cones (of a cleaned agent)."""
+        if self.cones is None:
+            return None
+        cone = ProductCone(self.cones)
+        G = sp.csr_array((cone.size, d)) if self.G is None else self.G
+        H = sp.csr_array((cone.size, q)) if self.H is None else self.H
+        return ConicRows(G, H, np.zeros(cone.size) if self.h is None else self.h, cone)
+
     def __repr__(self) -> str:
-        blocks = ", ".join(k for k in (*MATRICES, *"bce") if getattr(self, k) is not None)
+        blocks = ", ".join(k for k in (*MATRICES, *"bce", *CONIC) if getattr(self, k) is not None)
         name = "" if self.name is None else f"{self.name!r}, "
         return f"Agent({name}{type(self.objective).__name__}, blocks: {blocks or 'none'})"
 
@@ -96,6 +131,15 @@ class Agent:
         from ccmac.storage.owner import load_agent
 
         return load_agent(folder("load", directory))
+
+
+class ConicRows(NamedTuple):
+    """An agent's own rows G x + H z + s = h, s in the cone; what is absent is zero."""
+
+    G: Any
+    H: Any
+    h: Array
+    cone: ProductCone
 
 
 def has(block: Any) -> bool:
@@ -127,7 +171,39 @@ def clean_agent(i: int, agent: Agent) -> Agent:
                     f"add {owners[0]} or drop {right}"
                 )
             fields[right] = None
-    return replace(agent, **fields)
+    return replace(agent, **fields, **_conic(me, agent))
+
+
+def _conic(me: str, agent: Agent) -> dict[str, Any]:
+    """Clean G, H, h and cones; nothing where there are none."""
+    blocks = {k: getattr(agent, k) for k in CONIC}
+    if agent.cones is None:
+        for name, block in blocks.items():
+            if block is not None:
+                raise InputError(f"{me}, block {name}: given without cones; add cones=[...]")
+        return {}
+    cones = tuple(several(f"{me}, cones", agent.cones, "a list of ccmac.cones"))
+    for cone in cones:
+        if not isinstance(cone, Cone):
+            raise InputError(
+                f"{me}, cones: {shown(cone)} is no cone; use ccmac.cones.Nonnegative(k), "
+                "SecondOrder(k) or Zero(k)"
+            )
+    rows = sum(cone.size for cone in cones)
+    if not rows:
+        return dict.fromkeys((*CONIC, "cones"))
+    found: dict[str, Any] = {"cones": cones}
+    for name, block in blocks.items():
+        where = f"{me}, block {name}"
+        clean = real_vector if name == "h" else real_matrix
+        value: Array | None = None if block is None else clean(where, block).copy()
+        if value is not None and value.shape[0] != rows:
+            raise InputError(
+                f"{where}: has {value.shape[0]} rows but the cones have {rows} in all; "
+                "they must be equal"
+            )
+        found[name] = value
+    return found
 
 
 def _block(me: str, name: str, block: Any) -> Any:

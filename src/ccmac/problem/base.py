@@ -3,6 +3,7 @@
     min sum_i f_i(x_i, z)   s.t.   sum_i (A_i x_i + B_i z - b_i) = 0,  C_i x_i = c_i,  D_i z = e_i
 
 Each row may be <= or >= instead, and x_i and z may have bounds (:mod:`ccmac.limits` reduces both).
+An agent may have conic rows of its own, G_i x_i + H_i z + s_i = h_i with s_i in a cone.
 Multipliers have the signs of the Lagrangian f + lambda'(A x - b): lambda >= 0 for <=, <= 0 for >=.
 Shapes and finiteness are checked here, once, with errors that name the agent and the block. A
 process may hold only some of the agents (``Problem({3: agent}, n=8)``).
@@ -137,6 +138,11 @@ class Problem:
         limited = common or any(agent.limited for agent in self.agents.values())
         object.__setattr__(self, "limited", limited)
 
+    @property
+    def conic(self) -> bool:
+        """Whether an agent held here has cones."""
+        return any(agent.cones is not None for agent in self.agents.values())
+
     # -- looking at it ----------------------------------------------------------------------
     @property
     def complete(self) -> bool:
@@ -233,7 +239,7 @@ class Problem:
         return (
             f"Problem(n={self.n}{held}, q={self.q}, m={self.m}, "
             f"d={sum(self.d.values())}, blocks={present or 'none'}"
-            f"{', limits' if self.limited else ''})"
+            f"{', limits' if self.limited else ''}{', cones' if self.conic else ''})"
         )
 
 
@@ -273,7 +279,7 @@ def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int
     ``limits`` is the number of bounds or names of z, if these say it.
     """
     clash = "columns but z has {} entries by {}; every agent shares one z"
-    found, source = _of_blocks(agents, "BD", 1, "q", given, clash)
+    found, source = _of_blocks(agents, "BDH", 1, "q", given, clash)
     for i, agent in agents.items():
         implied = _implied_by_objective(i, agent)
         if implied is None:
@@ -288,7 +294,7 @@ def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int
     found = limits if found is None else found
     if found is None:
         raise InputError(
-            "problem: the size of z is not known from B, D or the objectives; "
+            "problem: the size of z is not known from B, D, H or the objectives; "
             "give a B_i (zero if need be) or pass q="
         )
     return found
@@ -319,7 +325,7 @@ def _of_blocks(
 def _implied_by_objective(i: int, agent: Agent) -> int | None:
     """The q that an agent's objective asks for, if it does."""
     objective = agent.objective
-    x_block = agent.A if agent.A is not None else agent.C
+    x_block = next((b for b in (agent.A, agent.C, agent.G) if b is not None), None)
     if objective.z_size is not None:
         return objective.z_size
     if objective.dim is None or x_block is None:
@@ -341,11 +347,12 @@ def coupled_dimension(agents: Mapping[int, Agent], given: int | None, limits: in
 
 
 def local_dimension(i: int, agent: Agent, q: int) -> int:
-    sizes = {k: getattr(agent, k).shape[1] for k in ("A", "C") if getattr(agent, k) is not None}
+    sizes = {k: getattr(agent, k).shape[1] for k in "ACG" if getattr(agent, k) is not None}
     if len(set(sizes.values())) > 1:
+        first, other = next((a, b) for a in sizes for b in sizes if sizes[a] != sizes[b])
         raise InputError(
-            f"{who(i, agent.name)}, block C: has {sizes['C']} columns but A has {sizes['A']}; "
-            "both act on the same x"
+            f"{who(i, agent.name)}, block {other}: has {sizes[other]} columns but {first} has "
+            f"{sizes[first]}; both act on the same x"
         )
     if sizes:
         return int(next(iter(sizes.values())))

@@ -19,17 +19,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.cones import Cone, Nonnegative, SecondOrder, Zero
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
 from ccmac.objectives import KINDS, Objective
-from ccmac.problem import LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent
+from ccmac.problem import CONIC, LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent
 from ccmac.storage.npz import read_file
 from ccmac.texts import cut, loads, shown
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 OBJECTIVE = "objective"
 NAME = "name"
-BLOCKS = (*MATRICES, *RIGHT_HAND_SIDES)
+BLOCKS = (*MATRICES, *RIGHT_HAND_SIDES, *CONIC)
 AGAIN = "save the problem again"
 Named = dict[str, NDArray[Any]]
 
@@ -50,6 +51,9 @@ def encode_agent(i: int, agent: Agent) -> Named:
     for name in (NAME, *LIMITS):
         if getattr(agent, name) is not None:
             arrays[name] = np.asarray(getattr(agent, name))
+    if agent.cones is not None:
+        arrays["cones.kind"] = np.array([cone.kind for cone in agent.cones])
+        arrays["cones.size"] = np.array([cone.size for cone in agent.cones])
     tree = _objective(f"agent {i}, objective", agent.objective, OBJECTIVE, arrays)
     arrays[OBJECTIVE] = np.array(json.dumps(tree, allow_nan=False))
     return arrays
@@ -69,6 +73,8 @@ def read_agent(i: int | str, path: Path, sha256: str) -> Agent:
     blocks |= {name: arrays.take(name, sparse=False) for name in LIMITS if arrays.has(name)}
     if arrays.has(NAME):
         blocks[NAME] = str(arrays.take(NAME, sparse=False))
+    if arrays.has("cones.kind"):
+        blocks["cones"] = _read_cones(where, arrays)
     inner = f"{where}, objective"
     try:
         tree = loads(str(arrays.take(OBJECTIVE, sparse=False)))
@@ -79,6 +85,16 @@ def read_agent(i: int | str, path: Path, sha256: str) -> Agent:
         raise InputError(f"{inner}: is not valid JSON ({cut(str(error))}); {AGAIN}") from None
     except RecursionError:
         raise InputError(f"{inner}: is nested too deeply; {AGAIN}") from None
+
+
+def _read_cones(where: str, arrays: Arrays) -> list[Cone]:
+    kinds, sizes = (arrays.take(f"cones.{part}", sparse=False) for part in ("kind", "size"))
+    known = {cls.kind: cls for cls in (Zero, Nonnegative, SecondOrder)}
+    try:
+        pairs = zip(kinds.tolist(), sizes.tolist(), strict=True)
+        return [known[kind](size) for kind, size in pairs]
+    except (KeyError, TypeError, ValueError, InputError):
+        raise InputError(f"{where}, cones: are damaged; {AGAIN}") from None
 
 
 def _put(arrays: Named, name: str, value: Any) -> None:

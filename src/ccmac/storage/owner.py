@@ -29,7 +29,7 @@ from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown
 FILE_NAME = "agent.yaml"
 ARRAYS = "agent.npz"
 FORMAT = "ccmac-agent"
-VERSION = 1
+VERSIONS = (1, 2)  # 2: with cones
 BYTES = MEGABYTE  # of settings, with a name for each of some ten thousand rows
 LARGEST = {"agents": 2000, "q": 10**8, "m": 10**8}
 T = TypeVar("T")
@@ -106,7 +106,8 @@ def save_agent(agent: Agent, directory: Path, *, replace: bool = False) -> None:
     arrays = encode_agent(0, clean_agent(0, agent))
     with atomic_directory(directory, replace=r"agent\.(yaml|npz)" if replace else None) as target:
         sha256 = write_npz(target / ARRAYS, arrays)
-        content = {"format": FORMAT, "version": VERSION, "file": ARRAYS, "sha256": sha256}
+        version = 1 if agent.cones is None else 2
+        content = {"format": FORMAT, "version": version, "file": ARRAYS, "sha256": sha256}
         (target / FILE_NAME).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
@@ -119,7 +120,7 @@ def load_agent(directory: Path) -> Agent:
         raise InputError(f"{path}: not found; give a directory written by Agent.save") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path}: does not describe an agent (format: {FORMAT} is missing)")
-    known = content.get("version") == VERSION and content.get("file") == ARRAYS
+    known = content.get("version") in VERSIONS and content.get("file") == ARRAYS
     if not known or not isinstance(content.get("sha256"), str):
         raise InputError(f"{path}: is of another version or damaged; save the agent again")
     return read_agent(f"of {directory}", directory / ARRAYS, content["sha256"])

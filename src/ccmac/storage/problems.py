@@ -28,7 +28,7 @@ from ccmac.vertical import Vertical, VflProblem
 FILE_NAME = "problem.yaml"
 FILES = r"problem\.yaml|agent-\d{4,}\.npz"
 FORMAT = "ccmac-problem"
-VERSION = 2  # written where there are limits or names; version 1, without, is read and written too
+VERSIONS = (1, 2, 3)  # 2: with limits or names; 3: with cones
 BYTES = 64 * MEGABYTE
 ENTRIES = 2_000_000  # of over a hundred thousand agents, or a million columns
 
@@ -107,7 +107,7 @@ def save_problem(problem: Problem, directory: Path, *, replace: bool = False) ->
         plain = common is None and not any(
             a.limited or a.name is not None for a in problem.agents.values()
         )
-        version = 1 if plain else VERSION
+        version = 3 if problem.conic else 1 if plain else 2
         manifest = Manifest(FORMAT, version, *sizes, entries, _vertical(problem), common)
         content = msgspec.to_builtins(manifest)
         content = {name: value for name, value in content.items() if value is not None}
@@ -216,10 +216,10 @@ def _check_header(path: Path, content: object) -> None:
     """Format and version first: another version may differ in everything else."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path}: does not describe a problem (format: {FORMAT} is missing)")
-    if content.get("version") not in (1, VERSION) or content.get("version") is True:
+    if content.get("version") not in VERSIONS or content.get("version") is True:
         raise InputError(
             f"{path}: has format version {shown(content.get('version'))} but this program reads "
-            f"1 and {VERSION}; save the problem again or update ccmac"
+            f"1 to {VERSIONS[-1]}; save the problem again or update ccmac"
         )
 
 

@@ -86,9 +86,13 @@ def load_result(directory: Path) -> Result:
                 rows("upper"),
                 arrays.get("z_lower", np.zeros(0)),
                 arrays.get("z_upper", np.zeros(0)),
+                rows("cones"),
             )
         if "farkas.coupled" in arrays:
-            own = {k: {i: arrays[f"farkas.{k}{i}"] for i in agents} for k in ("local", "shared")}
+            own = {
+                k: {i: v for i in agents if (v := arrays.get(f"farkas.{k}{i}")) is not None}
+                for k in ("local", "shared", "cones")
+            }
             [claim] = [c for c in head["claims"] if c["kind"] == "infeasible"]
             found.infeasibility = Infeasibility(
                 facts["message"],
@@ -97,6 +101,7 @@ def load_result(directory: Path) -> Result:
                 own["shared"],
                 claim["defect"],
                 claim["value"],
+                cones=own["cones"],
             )
     except InputError:
         raise
@@ -124,6 +129,8 @@ def arrays_of(solution: Solution, agents: range) -> dict[str, Any]:
             found |= {"z_lower": dual.z_lower, "z_upper": dual.z_upper}
             put("lower", dual.lower)
             put("upper", dual.upper)
+        if dual.cones:
+            put("cones", dual.cones)
     if not isinstance(solution, Result):
         return found
     if solution.start is not None:
@@ -132,7 +139,7 @@ def arrays_of(solution: Solution, agents: range) -> dict[str, Any]:
     if solution.infeasibility is not None:
         farkas = solution.infeasibility
         found["farkas.coupled"] = farkas.coupled
-        for name in ("local", "shared"):
+        for name in ("local", "shared", *(["cones"] if farkas.cones else [])):
             own = getattr(farkas, name)
             put(f"farkas.{name}", [own.get(i, np.zeros(0)) for i in agents])
     if "direction" in solution.certificates:

@@ -159,7 +159,8 @@ class Workspace:
         """Whether all may know the equations: their number, and nobody who hides its rows."""
         if self.runtime.averaging.hides:
             return False
-        room = 1 if self.reduction is None else LIMITS_ROOM
+        plain = self.reduction is None and not self.curvature.conic
+        room = 1 if plain else LIMITS_ROOM
         return affordable(self.problem, self.curvature, room)
 
     @property

@@ -10,7 +10,6 @@ nonnegative cone), and the agent's own conic rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ccmac.cones import Cone, Nonnegative, ProductCone, Zero
+from ccmac.cones import Cone, Nonnegative, Zero
+from ccmac.cones.product import ProductCone
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.objectives import Limited
 from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.problem.agent import ConicRows
 from ccmac.workspace.base import Workspace
 
 Sparse = Any  # a scipy.sparse.csr_array
@@ -93,7 +94,8 @@ def conic_models(work: Workspace, forms: list[Polyhedral]) -> list[StandardForm]
     for form, (i, agent) in zip(forms, problem.agents.items(), strict=True):
         blocks = {name: getattr(agent, name) for name in "ABCD"}
         right = {name: getattr(agent, name) for name in "bce"}
-        models.append(model(form, problem.d[i], blocks, right, problem.m))
+        own = agent.conic(problem.d[i], problem.q)
+        models.append(model(form, problem.d[i], blocks, right, problem.m, own))
     return models
 
 
@@ -103,7 +105,7 @@ def model(
     blocks: dict[str, Any],
     right: dict[str, Array | None],
     m: int,
-    conic: tuple[Any, Any, Array, Sequence[Cone]] | None = None,
+    conic: ConicRows | None = None,
 ) -> StandardForm:
     """From an objective, blocks A, B, C, D (None: absent) and their right-hand sides b, c, e."""
     q = len(form.g) - d
@@ -151,7 +153,7 @@ def model(
         M = sign * one[at]
         add(name, M[:, :d], None, M[:, d:], sign * ends[at], Nonnegative(max(len(at), 1)))
     if conic is not None:
-        add("cones", conic[0], None, conic[1], np.asarray(conic[2], dtype=np.float64), *conic[3])
+        add("cones", conic.G, None, conic.H, conic.h, *conic.cone.cones)
     H = sp.csr_array(form.H)
     parts: dict[str, slice] = {}
     start = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -19,6 +19,7 @@ AUGMENT_GAIN = 4.0  # an augmentation must improve the condition number by this 
 DENSE = 3000  # unknowns of a Hessian that may be factorized
 CONSTANTS = 6  # columns of the table that come first
 MULTIPLE = 11  # the column beta_i
+CONIC = 3.0
 NO_BOUND = 1e300  # stands for the convexity of a block of size zero
 
 
@@ -41,9 +42,10 @@ class CurvatureTable:
 
     Arrays with one entry per agent: the constants of f_i in x, in z and in both (``L_x``, ``mu_x``,
     ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, its ``shape`` (2: quadratic, 1:
-    with bounds or kinks as well, 0: neither), whether it has a prox, a Hessian of (x, z), or a
-    quadratic that is cheap to factorize (``factors``), the ``multiple`` beta_i where B_i = beta_i I
-    (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i. Where rows are hidden the
+    with bounds or kinks as well, 0: neither; of an agent with cones CONIC less), whether it has a
+    prox, a Hessian of (x, z), or a quadratic that is cheap to factorize (``factors``), the
+    ``multiple`` beta_i where B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows
+    ``r`` of D_i. Where rows are hidden the
     constants stand in for those that nobody knows (:func:`_stand_ins`); :meth:`own` has the real
     ones of the agents here.
     """
@@ -109,9 +111,14 @@ class CurvatureTable:
         return bool((self.shape == 2).all())
 
     @property
+    def conic(self) -> bool:
+        """Some agent has cones."""
+        return bool((self.shape < 0).any())
+
+    @property
     def polyhedral(self) -> bool:
         """Every objective is a quadratic with bounds and piecewise linear terms, or without."""
-        return bool((self.shape >= 1).all())
+        return bool((self.shape % CONIC >= 1).all())
 
     @property
     def prox(self) -> bool:
@@ -236,6 +243,12 @@ def _declared(problem: Problem, i: int, multiple: float) -> list[float]:
     able = agent.objective.capabilities
     prox = float("prox" in agent.objective.capabilities)
     shape = 2.0 if "quadratic" in able else float(agent.objective.is_polyhedral)
+    hessian = agent.objective.has_hessian
+    if agent.cones is not None:  # a function that is infinite outside of them
+        shape -= CONIC
+        prox = 0.0
+        hessian = False
+        c = replace(c, L_x=math.inf, L_z=math.inf, L=math.inf)
     return [
         c.L_x,
         c.mu_x,
@@ -246,7 +259,7 @@ def _declared(problem: Problem, i: int, multiple: float) -> list[float]:
         float(not c.separable),
         shape,
         prox,
-        float(agent.objective.has_hessian),
+        float(hessian),
         float(_factors(problem, i)),
         multiple,
         problem.d[i],

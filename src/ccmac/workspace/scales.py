@@ -13,7 +13,7 @@ import numpy as np
 
 from ccmac.errors import CcmacError, InputError
 from ccmac.linalg.blocks import entries, has_entries
-from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Problem
+from ccmac.problem import CONIC, MATRICES, RIGHT_HAND_SIDES, Problem
 
 
 def refuse_extreme(problem: Any, error: Exception) -> None:
@@ -30,7 +30,7 @@ def refuse_extreme(problem: Any, error: Exception) -> None:
 def extreme(problem: Any) -> str | None:
     """The first entry outside 1e-12 .. 1e12: "agent 3, block A: has an entry of size 1e-155"."""
     for i, agent in problem.agents.items() if isinstance(problem, Problem) else ():
-        numbers = {f"block {k}": getattr(agent, k) for k in (*MATRICES, *RIGHT_HAND_SIDES)}
+        numbers = {f"block {k}": getattr(agent, k) for k in (*MATRICES, *RIGHT_HAND_SIDES, *CONIC)}
         for name, value in (numbers | {"objective": _constants(problem, i)}).items():
             sizes = np.abs(entries(value)) if has_entries(value) else np.zeros(0)
             far = sizes[((sizes > 0) & (sizes < 1e-12)) | (sizes > 1e12)]

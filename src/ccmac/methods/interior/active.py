@@ -63,8 +63,9 @@ def guess(
     slope = p.P @ y + p.P_z @ z + p.c + p.G.T @ v
     slope[: p.d] += units.cost * units.y[: p.d] * along
     need = np.maximum(-(p.G @ slope), 0.0)
-    on_z = np.diff(p.H.indptr) > 0
-    need[on_z] = np.where(slack[on_z] <= MET, 1.0, 0.0)
+    general = np.diff(p.H.indptr) > 0  # rows on z and of cones
+    general[p.parts.get("cones", slice(0, 0))] = True
+    need[general] = np.where(slack[general] <= MET, 1.0, 0.0)
     free = p.cone.equations
     return Point(y, np.where(free, 0.0, np.maximum(slack, 0.0)), np.where(free, v, need))
 

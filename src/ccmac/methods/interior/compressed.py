@@ -78,6 +78,8 @@ def _compressible(work: Workspace) -> int:
     vectors = columns + SPARE + 1
     if table.multiples is None or not (table.separable and table.polyhedral):
         return 0
+    if table.conic:
+        return 0
     if "D" in problem.present or not math.fsum(table.multiple):
         return 0
     if not 4 * vectors < problem.m or columns > COLUMNS:

@@ -64,6 +64,11 @@ class CrossIpm(Method):
         """Models, units, the sparsity of the sum; long rows are brought to their range first."""
         if compressible(work):
             return self._lifted(work, request)
+        if work.runtime.averaging.hides and work.curvature.conic:
+            raise MethodRefused(
+                "method cross-ipm sends matrices that masked averagings do not take, and no other "
+                "method takes cones; use averaging='relay' or 'tree'"
+            )
         if not solvable(work):
             raise MethodRefused(
                 "method cross-ipm needs one dense system for all, of at most "

@@ -54,7 +54,7 @@ class Verdicts:
         both = ends[:, :q].max(axis=0), ends[:, q:].min(axis=0)
         dual, rows = iteration.multipliers(state)
         given = Lambda(
-            -dual, self._part(rows, "C"), self._part(rows, "D"), self._part(rows, "epigraphs")
+            -dual, *(self._part(rows, name) for name in ("C", "D", "epigraphs", "cones"))
         )
         conflict = Farkas(self.work, self.forms, both).test(given)
         reduced = self.work.gather_constraints()
