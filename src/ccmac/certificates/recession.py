@@ -6,9 +6,9 @@ and -(G_i d_x + H_i d_z) in the cones of agents that have some, but for a distan
 rows do. A minimiser w with multipliers y would have fall <= ||w|| ||H d|| + ||y|| ||K d||. F is
 called unbounded where none has ||w|| <= REACH max(1, ||v||) and ||y|| <= REACH ||g||, where
 curvature and rows along d count as zero (RANK relative to the largest), and the fall is PROMISED
-relative to all slopes. Where d comes from does not matter: free directions of the summed system, or the ray of
-interior points. It is judged in the agents' own blocks, in extended precision. Cost: one averaging
-of m + 7 floats.
+relative to all slopes. Where d comes from does not matter: free directions of the summed system, or
+the ray of interior points. It is judged in the agents' own blocks, in extended precision. Cost: one
+averaging of m + 7 floats.
 """
 
 from __future__ import annotations
