@@ -9,13 +9,7 @@ import pytest
 
 from ccmac import Agent, Network, Problem
 from ccmac.inputs import Array
-from ccmac.methods.local import (
-    Descent,
-    LocalInverses,
-    LocalMinimisers,
-    _Joined,
-    constrained_inverse,
-)
+from ccmac.methods.local import Descent, LocalMinimisers, _Joined, constrained_inverse
 from ccmac.objectives import Custom, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -57,11 +51,11 @@ def posed(seed: int = 0) -> tuple[Workspace, list[Any]]:
 
 def test_quadratics_under_their_own_equations() -> None:
     work, parts = posed()
-    found = LocalInverses(work)
+    found = LocalMinimisers(work)
     h = np.random.default_rng(1).standard_normal(2 * (D + Q))
     before = work.ledger.of("solve")["argmins"]
-    u = found.minimisers(h)
-    t = found.apply(h)
+    u, _ = found.minimise(h, h)
+    t = found.inverse(h)
     assert work.ledger.of("solve")["argmins"] - before == 2
     assert not found.shifted
     for k, (H, g, E, r) in enumerate(parts):
@@ -71,19 +65,18 @@ def test_quadratics_under_their_own_equations() -> None:
     assert constrained_inverse(np.asarray, np.zeros((0, 3)))(np.ones(3)).tolist() == [1.0] * 3
 
 
-def test_multiples_of_the_identity_need_no_factorization() -> None:
+def test_multiples_of_the_identity() -> None:
     """(linear - h) / weight, the curvature in z shared by all: 0 and 6 become 3 each."""
     fs = [
         Separable(SquaredDistance(2.0, [1.0, 2.0, 3.0]), None),
         Separable(SquaredDistance(4.0), SquaredDistance(6.0, [1.0, -1.0])),
     ]
     work = work_of([Agent(f, A=np.ones((1, D)), b=[0.0]) for f in fs])
-    found = LocalInverses(work)
-    assert found._plain is not None
+    found = LocalMinimisers(work)
     assert found.shifted
     h = np.arange(1.0, 11.0)
-    u = found.minimisers(h)
-    t = found.apply(h)
+    u, _ = found.minimise(h, h)
+    t = found.inverse(h)
     space = work.space
     expected = [
         np.concatenate(
@@ -100,9 +93,8 @@ def test_multiples_of_the_identity_need_no_factorization() -> None:
         Agent(f, A=np.ones((1, D)), b=[0.0], C=np.eye(D)[:1], c=[k + 1.0]) for k, f in enumerate(fs)
     ]
     work = work_of(own)
-    found = LocalInverses(work)
-    assert found._plain is None
-    u = found.minimisers(h)
+    found = LocalMinimisers(work)
+    u, _ = found.minimise(h, h)
     for k in range(2):
         assert work.space.read(u, k) == pytest.approx([k + 1.0, *expected[k][1:]])
 

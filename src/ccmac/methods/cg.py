@@ -44,7 +44,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import Shifted
 from ccmac.linalg.tolerances import SETTLED, SWELLED
 from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
-from ccmac.methods.local import LocalInverses, channel_curvatures
+from ccmac.methods.local import LocalMinimisers, channel_curvatures
 from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
@@ -85,13 +85,13 @@ class DualConjugateGradients(Iteration[CgState]):
         self.problem = work.problem
         self.runtime = work.runtime
         self.space = work.space
-        self.coupling, self.local = work.coupling, LocalInverses(work)
+        self.coupling, self.local = work.coupling, LocalMinimisers(work)
         self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
         coupled, shared = channel_curvatures(work, self._energies, seed)
         self.omega = coupled / shared
 
     def _energies(self, h: Array) -> Array:
-        return self.space.partial_dots(h, self.local.apply(h))[:, 0]
+        return self.space.partial_dots(h, self.local.inverse(h))[:, 0]
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
@@ -110,7 +110,7 @@ class DualConjugateGradients(Iteration[CgState]):
         """The local minimisers first, then one step of CG."""
         if state.count:
             return replace(self._conjugate(state), count=state.count + 1)
-        u = self.local.minimisers(state.t)
+        u = self.local.minimise(state.t, state.u)[0]
         r_l, r_n = self._image(u, self._right)
         return replace(state, u=u, t=self.space.zeros(), r_l=r_l, r_n=r_n, count=1)
 
@@ -130,7 +130,7 @@ class DualConjugateGradients(Iteration[CgState]):
         if not self.coupling.empty:
             h = self.space.joined(*self.coupling.adjoint(r_l))
         self.space.z(h)[...] += self.omega * r_n
-        t = self.local.apply(h)
+        t = self.local.inverse(h)
         products = self.runtime.piggyback(self._products(r_l, r_n, h, t))
         q_l, q_n = self._image(t)
         g, d = (float(v) for v in products.value)

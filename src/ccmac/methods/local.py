@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy
@@ -94,80 +93,6 @@ class OwnEquations:
         if len(V_D):
             point[d:] = V_D.T @ self._sides[k]
         return V_C, V_D, point
-
-
-class LocalInverses:
-    """T_i and u_i(h) of the agents owned here; one call over all agents is one argmin."""
-
-    def __init__(self, work: Workspace) -> None:
-        problem = work.problem
-        self.space = work.space
-        self.ledger = work.ledger
-        q = problem.q
-        own = OwnEquations(work)
-        shift = curvature_shift(work.curvature)
-        self.shifted = bool(shift.any())
-        self._plain = _multiples_of_identity(work, shift)
-        if self._plain is not None:
-            return
-        self._apply: list[Solve] = []
-        self._origin: list[tuple[Array, Array]] = []
-        for k, (i, agent) in enumerate(problem.agents.items()):
-            d = problem.d[i]
-            H, g, _ = agent.objective.quadratic(d, q)
-            H = plus_diagonal(H, np.repeat([0.0, shift[k]], [d, q]))
-            V_C, V_D, point = own.of(k)
-            E = scipy.linalg.block_diag(V_C, V_D)
-            self._apply.append(constrained_inverse(factorized(H, np.zeros(d + q)), E))
-            self._origin.append((point, np.asarray(g - H @ point)))
-
-    def minimisers(self, h: Array) -> Array:
-        """argmin f_i + <h_i, u> under the agent's equations, all agents. Cost: 1 argmin."""
-        self.ledger.charge(argmins=1)
-        if self._plain is not None:
-            weights, linear = self._plain
-            return np.asarray((linear - h) / weights)
-        out = self.space.zeros()
-        for k, (point, slope) in enumerate(self._origin):
-            self.space.write(out, k, point + self._apply[k](slope - self.space.read(h, k)))
-        return out
-
-    def apply(self, h: Array) -> Array:
-        """T_i h_i, all agents. Cost: 1 argmin."""
-        self.ledger.charge(argmins=1)
-        if self._plain is not None:
-            return np.asarray(h / self._plain[0])
-        out = self.space.zeros()
-        for k, inverse in enumerate(self._apply):
-            self.space.write(out, k, inverse(self.space.read(h, k)))
-        return out
-
-
-def _multiples_of_identity(work: Workspace, shift: Array) -> tuple[Array, Array] | None:
-    """(diagonal, linear term) of all agents' quadratics as two vectors of the space.
-
-    None unless every Hessian is a multiple of I in x_i and in z, and no agent has equations of its
-    own: then nothing is factorized and no step loops over agents.
-    """
-    if not (work.local.empty and work.shared.empty):
-        return None
-    space = work.space
-    weights = space.zeros()
-    linear = space.zeros()
-    for k, (i, agent) in enumerate(work.problem.agents.items()):
-        f = agent.objective
-        if not isinstance(f, Separable):
-            return None
-        on_x, on_z = (
-            (0.0, None) if part is None else part.isotropic() for part in (f.x_part, f.z_part)
-        )
-        if on_x is None or on_z is None:
-            return None
-        (a_x, s_x), (a_z, s_z) = on_x, on_z
-        space.x_of(weights, k)[...], space.z(weights)[k] = a_x, a_z + shift[i]
-        space.x_of(linear, k)[...] = 0.0 if s_x is None else s_x
-        space.z(linear)[k] = 0.0 if s_z is None else s_z
-    return (weights, linear) if (weights > 0).all() else None
 
 
 def plus_diagonal(H: Any, diagonal: Array) -> Any:
@@ -300,28 +225,33 @@ class Smooth(ABC):
         return np.asarray(base + self.tangent(found.x)), int(found.nfev)
 
 
-class OfOneVector(Protocol):
-    """A function of one vector."""
-
-    def value_at(self, v: Array) -> float:
-        """g(v)."""
-
-    def gradient_at(self, v: Array) -> Array:
-        """grad g(v)."""
-
-
-@dataclass(frozen=True)
-class _Joined:
+class _Joined(Function):
     """f(x, z) as a function of (x, z) in one vector."""
 
-    f: Objective
-    d: int
+    def __init__(self, f: Objective, d: int) -> None:
+        self.f = f
+        self.d = d
+        self.capabilities = f.capabilities
+
+    def constants(self, size: int) -> tuple[float, float]:
+        found = self.f.curvature(self.d, size - self.d)
+        return found.L, found.mu
 
     def value_at(self, v: Array) -> float:
         return self.f.value(v[: self.d], v[self.d :])
 
     def gradient_at(self, v: Array) -> Array:
         return np.concatenate(self.f.gradient(v[: self.d], v[self.d :]))
+
+    def quadratic_at(self, size: int) -> tuple[Any, Array, float]:
+        return self.f.quadratic(self.d, size - self.d)
+
+    @property
+    def has_hessian(self) -> bool:
+        return self.f.has_hessian
+
+    def hessian_at(self, v: Array) -> Any:
+        return self.f.hessian(v[: self.d], v[self.d :])
 
 
 class Minimiser(ABC):
@@ -366,7 +296,7 @@ class Entrywise(Minimiser):
 class Descent(Minimiser, Smooth):
     """Newton steps, or L-BFGS where g has no Hessian."""
 
-    def __init__(self, g: OfOneVector, shift: Array, E: Array, point: Array) -> None:
+    def __init__(self, g: Function, shift: Array, E: Array, point: Array) -> None:
         self.g = g
         self.shift = shift
         self.E = E
@@ -382,29 +312,25 @@ class Descent(Minimiser, Smooth):
 
     def inverse(self, u: Array) -> Solve:
         """The Hessian at u, factorized."""
-        assert isinstance(self.g, Function)
-        H = self.g.hessian_at(u)
-        return constrained_inverse(
-            factorized(plus_diagonal(H, self.shift), np.zeros(len(u))), self.E
-        )
+        H = plus_diagonal(self.g.hessian_at(u), self.shift)
+        return constrained_inverse(factorized(H, np.zeros(len(u))), self.E)
 
     def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
         """Down to rounding (Newton) or to what L-BFGS reaches."""
-        if isinstance(self.g, Function) and self.g.has_hessian:
-            return self.newton(linear, start)
-        return self.quasi_newton(linear, start)
+        solve = self.newton if self.g.has_hessian else self.quasi_newton
+        return solve(linear, start)
 
 
-def minimiser(g: OfOneVector, shift: Array, E: Array, point: Array) -> Minimiser:
+def minimiser(g: Function, shift: Array, E: Array, point: Array) -> Minimiser:
     """The cheapest exact way to minimise g under its equations."""
-    if isinstance(g, Function) and "quadratic" in g.capabilities:
+    if "quadratic" in g.capabilities:
         return Factorized(g, shift, E, point)
-    if isinstance(g, Function) and g.coordinatewise and not len(E):
+    if g.coordinatewise and not len(E):
         return Entrywise(g, shift)
     return Descent(g, shift, E, point)
 
 
-def pieces(f: Objective, d: int, q: int) -> list[tuple[slice, OfOneVector]]:
+def pieces(f: Objective, d: int, q: int) -> list[tuple[slice, Function]]:
     """The parts of f that may be minimised apart, with their entries of (x, z)."""
     x = slice(0, d)
     z = slice(d, d + q)
@@ -428,9 +354,7 @@ def without_factorizations(work: Workspace) -> bool:
         equations = (problem.p[i], problem.r[i])
         cheap = True
         for where, g in pieces(agent.objective, d, problem.q):
-            if not isinstance(g, Function):
-                cheap = False
-            elif "quadratic" in g.capabilities:
+            if "quadratic" in g.capabilities:
                 cheap &= g.isotropic() is not None or where.stop - where.start <= DENSE
             else:
                 touched = equations[int(where.start >= d) : 1 + int(where.stop > d)]
@@ -440,7 +364,7 @@ def without_factorizations(work: Workspace) -> bool:
 
 
 class LocalMinimisers:
-    """u_i(h) of the agents owned here; one call over all agents is one argmin.
+    """u_i(h), and of quadratics T_i, of the agents owned here; a call over all is one argmin.
 
     ``minimise`` returns as well the gradients each agent spent inside, one row an agent: a count,
     never charged as gradients of the method.
@@ -482,6 +406,19 @@ class LocalMinimisers:
                 spent[k] += count
             self.space.write(out, k, u)
         return out, spent
+
+    def inverse(self, h: Array) -> Array:
+        """T_i h_i of quadratics, all agents. Cost: 1 argmin."""
+        self.ledger.charge(argmins=1)
+        out = self.space.zeros()
+        for k, built in enumerate(self._pieces):
+            v = self.space.read(h, k)
+            u = np.empty_like(v)
+            for where, piece in built:
+                assert isinstance(piece, Factorized)
+                u[where] = piece.inverse(v[where])
+            self.space.write(out, k, u)
+        return out
 
     def values(self, h: Array, u: Array) -> Array:
         """f_i(u) + (a_i/2) ||z||^2 + <h_i, u>, one row an agent."""
