@@ -22,8 +22,8 @@ pytest.importorskip("cryptography")
 
 
 def fresh_port() -> str:
-    """The first of three that are free, most likely."""
-    return str(free_ports(1)[0] - 3)
+    """The first of four that are free, most likely."""
+    return str(free_ports(1)[0] - 4)
 
 
 def commented(file: Path) -> bool:
@@ -59,12 +59,14 @@ def test_owners(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "is there already" in capfd.readouterr().err
 
 
-def test_parties(tmp_path: Path) -> None:
+def test_parties_who_take_no_connections(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     names = ["bank", "shop", "clinic"]
     place = tmp_path / "credit"
     new = ["vfl", "new", str(place), "--parties", ",".join(names), "--port", fresh_port()]
-    assert main(new) == 0
+    assert main([*new, "--relay"]) == 0
+    assert not any("listen" in (place / name / "me.toml").read_text() for name in names)
     assert main(["owners", "try", str(place)]) == 0
+    assert capfd.readouterr().out.count("have met") == len(names)
     tables = [pd.read_csv(place / name / "table.csv", index_col="id") for name in names]
     y = tables[0].pop("y")
     X = pd.concat(tables, axis=1)

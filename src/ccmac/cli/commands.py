@@ -24,6 +24,7 @@ PLACES: dict[str, tuple[str, str, str | None]] = {
     "power": ("power", "show", "EPILOG"),
     "agent": ("agent", "show", "EPILOG"),
     "owners": ("owners", "app", None),
+    "relay": ("relay", "show", "EPILOG"),
     "keys": ("keys", "app", None),
     "report": ("report", "show", None),
     "methods": ("methods", "show", None),

@@ -15,6 +15,9 @@ Port = Annotated[int, typer.Option("--port", help="The first owner listens here,
 Requests = Annotated[
     bool, typer.Option("--requests", help="Requests for certificates instead of a trial's.")
 ]
+ByRelay = Annotated[
+    bool, typer.Option("--relay", help="Nobody takes connections: all dial a relay, made too.")
+]
 
 
 @app.command("new", epilog="Example: `ccmac owners new supply --agents north,south,west`")
@@ -24,9 +27,10 @@ def new(
     agents: Annotated[str, typer.Option("--agents", help="The owners' names: north,south,west.")],
     port: Port = 7000,
     requests: Requests = False,
+    relay: ByRelay = False,
 ) -> None:
     """Make a folder for each owner: settings, keys, an example, and a README. It runs as it is."""
-    made = new_owners(place, agents.split(","), port, requests)
+    made = new_owners(place, agents.split(","), port, requests=requests, relay=relay)
     typer.echo("\n".join(map(str, made)))
 
 

@@ -15,14 +15,14 @@ import typer
 
 from ccmac.api import make_runtime
 from ccmac.cli.options import AsJson, Log, Page, fitted, print_json, watching
-from ccmac.cli.owners import Place, Port, Requests
+from ccmac.cli.owners import ByRelay, Place, Port, Requests
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.owners.scaffold import new_parties
 from ccmac.runtime import Runtime
 from ccmac.storage.files import atomic_write, try_file
-from ccmac.storage.owner import Mine, Public, checked_mine, checked_public, read_toml
+from ccmac.storage.owner import Mine, Neighbor, Public, checked_mine, checked_public, read_toml
 from ccmac.texts import shown
 from ccmac.vfl.between import Agreement, Terms, check_own, predict, train
 from ccmac.vfl.files import read_model, read_table, write_model, write_scores
@@ -44,7 +44,7 @@ class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: str
     authority: str
     listen: str | None = None
-    neighbors: dict[str, str] = {}
+    neighbors: dict[str, str | Neighbor] = {}
     names: list[str] = []
     patience: float = 60.0
     wait: float = 600.0
@@ -80,9 +80,10 @@ def new(
     parties: Annotated[str, typer.Option("--parties", help="Their names: bank,shop,clinic.")],
     port: Port = 7000,
     requests: Requests = False,
+    relay: ByRelay = False,
 ) -> None:
     """Make a folder for each party: settings, keys, an example, and a README. It runs as it is."""
-    made = new_parties(place, parties.split(","), port, requests)
+    made = new_parties(place, parties.split(","), port, requests=requests, relay=relay)
     typer.echo("\n".join(map(str, made)))
 
 

@@ -41,12 +41,20 @@ out = "result"                    # where my part of the answer goes
 checkpoint = "state"              # to go on after a stop; delete it to begin anew
 every = 50                        # iterations between two checkpoints
 {link}"""
-LINK = """certificate = "{name}.crt" {pad}# who I am; renew it in place, also during a run
-key = "{name}.key"         {pad}# mine alone: nobody else may read it
+LINK = """certificate = "{name}.crt"{pad}# who I am; renew it in place, also during a run
+key = "{name}.key"        {pad}# mine alone: nobody else may read it
 authority = "authority.crt"       # signed everybody's certificate
-listen = "{listen}"{wide}# where neighbors with larger numbers dial me
-patience = 60.0                   # seconds after which a silent owner ends the run
+{listen}patience = 60.0                   # seconds after which a silent owner ends the run
 wait = 600.0                      # seconds to wait for the others at the start
+"""
+LISTEN = 'listen = "{}"{}# where neighbors with larger numbers dial me\n'
+RELAY = """# A relay: owners meet here who take no connections. Start: ccmac relay relay.toml
+listen = "{listen}"{pad}# where owners dial it
+authority = "authority.crt"       # signed the owners' certificates
+names = {names}  # who may use it
+revoked = []                      # fingerprints of certificates that count no more
+rate = 1e8                        # bytes per second, of each direction of a pair
+connections = 200                 # at most
 """
 PARTY = """# This party's own settings; paths are relative to this file.
 party = "{name}"                # my name
@@ -68,7 +76,7 @@ tol = 1e-6                      # certified error, relative
 [link]
 names = {names}    # the names in the parties' certificates
 {link}
-[link.neighbors]                # where the others listen; the larger number dials
+[link.neighbors]                # {where}
 """
 AGENT = '''"""Writes this owner's data to the folder agent/. After a change: python make_agent.py"""
 
@@ -104,13 +112,21 @@ ASKED = (
 )
 
 
-def new_owners(place: Path, names: Sequence[str], port: int, requests: bool) -> list[Path]:
+WHERE = "where they listen; the larger number dials"
+MET = "at the relay: nobody takes connections"
+
+
+def new_owners(
+    place: Path, names: Sequence[str], port: int, *, requests: bool = False, relay: bool = False
+) -> list[Path]:
     """Owners of agents whose example is a supply that all share."""
-    folders = _folders(place, names, port, requests)
+    folders = _folders(place, names, port, requests, relay)
+    end = port + len(names) if relay else None
     public = PUBLIC.format(count=len(names), names=dumps(list(names), None))
     for i, (name, folder) in enumerate(folders.items()):
-        link = _link(name, port + i) + "\n[neighbors]                        # where they listen\n"
-        link += _neighbors({f"{j}": port + j for j in range(len(names)) if j != i})
+        link = _link(name, None if relay else port + i)
+        link += f"\n[neighbors]                       # {MET if relay else WHERE}\n"
+        link += _neighbors({f"{j}": port + j for j in range(len(names)) if j != i}, end)
         atomic_write(folder / "public.toml", public)
         atomic_write(folder / "me.toml", MINE.format(agent=i, link=link))
         cost, gain, needs = np.array([1.0 + i, 2.0]), np.array([1.0, 0.5 * i]), 3.0 + i
@@ -121,22 +137,26 @@ def new_owners(place: Path, names: Sequence[str], port: int, requests: bool) -> 
     return list(folders.values())
 
 
-def new_parties(place: Path, names: Sequence[str], port: int, requests: bool) -> list[Path]:
+def new_parties(
+    place: Path, names: Sequence[str], port: int, *, requests: bool = False, relay: bool = False
+) -> list[Path]:
     """Parties of a table that is split by columns; the first has the labels."""
-    folders = _folders(place, names, port, requests)
+    folders = _folders(place, names, port, requests, relay)
+    end = port + len(names) if relay else None
     salt = secrets.token_hex(8)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((ROWS, 2 * len(names)))
     y = X @ rng.standard_normal(X.shape[1]) + 0.1 * rng.standard_normal(ROWS)
     for i, (name, folder) in enumerate(folders.items()):
-        near = _neighbors({other: port + j for j, other in enumerate(names) if j != i})
+        near = _neighbors({other: port + j for j, other in enumerate(names) if j != i}, end)
         label = 'label = "y"                     # the column of labels, at one party\n'
         text = PARTY.format(
             name=name,
             names=dumps(list(names), None),
             label="" if i else label,
             salt=salt,
-            link=_link(name, port + i),
+            link=_link(name, None if relay else port + i),
+            where=MET if relay else WHERE,
         )
         atomic_write(folder / "me.toml", text + near)
         columns = {f"{name}_{j}": X[:, 2 * i + j] for j in range(2)}
@@ -154,27 +174,35 @@ def run_all(place: Path) -> int:
     files = sorted(place.glob("*/me.toml"))
     if not files:
         raise InputError(f"{place}: holds no folder with me.toml; make some with: ccmac owners new")
-    jobs = [_started(file) for file in files]
+    relays = [*place.glob("*/relay.toml")]
+    jobs = [_started(_command(file), file) for file in [*relays, *files]]
     readers = [
         threading.Thread(target=_copied, args=(file.parent.name, job))
-        for file, job in zip(files, jobs, strict=True)
+        for file, job in zip([*relays, *files], jobs, strict=True)
     ]
     for reader in readers:
         reader.start()
+    owners = jobs[len(relays) :]
     try:
-        for reader in readers:
-            reader.join()
-        return max(job.wait() for job in jobs)
+        return max(job.wait() for job in owners)
     finally:
         for job in jobs:
             if job.poll() is None:
                 job.terminate()
+        for job, reader in zip(jobs, readers, strict=True):
+            reader.join()
+            job.wait()
 
 
-def _started(file: Path) -> subprocess.Popen[str]:
-    settings = tomllib.loads(file.read_text(encoding="utf-8"))
-    words = ["vfl", "party"] if "party" in settings else ["agent"]
-    run = [sys.executable, "-c", "from ccmac.cli.main import run; run()", *words, str(file)]
+def _command(file: Path) -> str:
+    if file.name == "relay.toml":
+        return "relay"
+    return "vfl party" if "party" in tomllib.loads(file.read_text(encoding="utf-8")) else "agent"
+
+
+def _started(command: str, file: Path) -> subprocess.Popen[str]:
+    words = [*command.split(), str(file)]
+    run = [sys.executable, "-c", "from ccmac.cli.main import run; run()", *words]
     return subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -186,15 +214,24 @@ def _copied(name: str, job: subprocess.Popen[str]) -> None:
             print(f"{name:>10} | {line}", end="", flush=True)
 
 
-def _folders(place: Path, names: Sequence[str], port: int, requests: bool) -> dict[str, Path]:
-    """{owner: its folder, with key and certificate, or a request for one}."""
+def _folders(
+    place: Path, names: Sequence[str], port: int, requests: bool, relay: bool
+) -> dict[str, Path]:
+    """{owner: its folder, with key and certificate, or a request for one}; the relay's besides."""
     if len(names) < 2:
         raise InputError("owners: give at least two names, as in north,south,west")
-    if not 0 < port <= 65536 - len(names):
+    if not 0 < port < 65536 - len(names):
         raise InputError(f"owners: port {port} leaves no room for {len(names)} owners")
     if place.exists():
         raise InputError(f"{place}: is there already; choose another name")
+    if relay and "relay" in names:
+        raise InputError("owners: the relay's folder is called relay; choose another name")
     folders = {name: place / name for name in names}
+    if relay:
+        listen = f"127.0.0.1:{port + len(names)}"
+        pad = " " * (23 - len(listen))
+        text = RELAY.format(listen=listen, names=dumps(list(names), None), pad=pad)
+        atomic_write(place / "relay" / "relay.toml", text)
     if requests:
         for name, folder in folders.items():
             request(folder, name)
@@ -204,18 +241,22 @@ def _folders(place: Path, names: Sequence[str], port: int, requests: bool) -> di
         folder.mkdir(parents=True)
         for file in (f"{name}.key", f"{name}.crt"):
             (place / "authority" / file).rename(folder / file)
-        certificate = (place / "authority" / "authority.crt").read_bytes()
+    certificate = (place / "authority" / "authority.crt").read_bytes()
+    for folder in [*folders.values(), *([place / "relay"] if relay else [])]:
         atomic_write(folder / "authority.crt", certificate)
     return folders
 
 
-def _link(name: str, port: int) -> str:
-    listen = f"127.0.0.1:{port}"
-    pad = " " * max(1, 14 - len(name))
-    return LINK.format(name=name, listen=listen, pad=pad, wide=" " * (23 - len(listen)))
+def _link(name: str, port: int | None) -> str:
+    where = f"127.0.0.1:{port}"
+    listen = "" if port is None else LISTEN.format(where, " " * (23 - len(where)))
+    return LINK.format(name=name, listen=listen, pad=" " * max(1, 14 - len(name)))
 
 
-def _neighbors(ports: Mapping[str, int]) -> str:
+def _neighbors(ports: Mapping[str, int], relay: int | None) -> str:
+    if relay is not None:
+        place = f'{{dial = "relay", address = "127.0.0.1:{relay}"}}'
+        return "".join(f"{name} = {place}\n" for name in ports)
     return "".join(f'{name} = "127.0.0.1:{port}"\n' for name, port in ports.items())
 
 

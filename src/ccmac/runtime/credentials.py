@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import errno
-import os
+import hashlib
 import socket
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ccmac.errors import InputError
 from ccmac.texts import MEGABYTE, cut, open_file, shown
 
+if TYPE_CHECKING:
+    import asyncio
+
 Address = tuple[str, int]
 CONGESTION = (b"cubic", b"reno")  # the first that the system allows
 WINDOW = 1 << 22  # bytes that a neighbor may send before we have read any
+
+
+@dataclass(frozen=True)
+class Relayed:
+    """The relay that two neighbors dial who take no connections."""
+
+    address: Address
 
 
 @dataclass(frozen=True)
@@ -25,11 +36,6 @@ class Credentials:
     certificate: str
     key: str
     authority: str
-
-    def stamp(self) -> tuple[tuple[int, int], ...]:
-        """Changes when a file does; OSError where one is missing."""
-        found = [os.stat(file) for file in (self.certificate, self.key, self.authority)]
-        return tuple((one.st_mtime_ns, one.st_size) for one in found)
 
     def context(self, *, server: bool) -> ssl.SSLContext:
         """TLS 1.3 in which both sides show a certificate of the authority."""
@@ -104,6 +110,18 @@ def hasten(sock: socket.socket) -> None:
             return
 
 
+def shown_names(writer: asyncio.StreamWriter) -> list[str]:
+    """In the certificate of the other side."""
+    certificate = writer.get_extra_info("peercert") or {}
+    return [str(name) for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS"]
+
+
+def print_of(writer: asyncio.StreamWriter) -> str:
+    """The fingerprint of the other side's certificate."""
+    shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    return hashlib.sha256(shown or b"").hexdigest()
+
+
 def reason(error: BaseException) -> str:
     """Why TLS failed, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -111,4 +129,4 @@ def reason(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError):
         why = (error.reason or type(error).__name__).lower().replace("_", " ")
         return f"its certificate is refused ({why})" if "certificate" in why else f"TLS: {why}"
-    return getattr(error, "strerror", None) or type(error).__name__
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

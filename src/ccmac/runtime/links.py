@@ -1,10 +1,11 @@
 """Connections to neighbors over mutual TLS that survive being dropped.
 
-Of two neighbors the one with the larger number dials, again and again until it succeeds; owners
-start in any order. Both tell who they are, compare what all owners must have alike, and send again
-what the other lacks: messages are numbered and kept until they are acknowledged
-(:mod:`ccmac.runtime.wire`). A connection that is silent is made again; a neighbor that is silent
-for longer than ``patience`` ends the run here, and everybody learns why.
+Of two neighbors one dials, again and again until it succeeds, or both dial a relay
+(:mod:`ccmac.runtime.relay`) and meet there; owners start in any order. Both tell who they are,
+compare what all owners must have alike, and send again what the other lacks: messages are numbered
+and kept until they are acknowledged (:mod:`ccmac.runtime.wire`). A connection that is silent is
+made again; a neighbor that is silent for longer than ``patience`` ends the run here, and everybody
+learns why.
 
 The connections run in a thread of their own, so that signs of life are exchanged while an agent
 computes.
@@ -13,7 +14,6 @@ computes.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import queue
 import secrets
@@ -31,8 +31,19 @@ from typing import Any
 
 from ccmac.errors import AgreedError, CcmacError, InputError, OutOfTime, PeerLost, short
 from ccmac.runtime import wire
-from ccmac.runtime.credentials import Address, Credentials, hasten, listening, reason
+from ccmac.runtime.credentials import (
+    Address,
+    Credentials,
+    Relayed,
+    hasten,
+    listening,
+    print_of,
+    reason,
+    shown_names,
+)
 from ccmac.runtime.identity import Identity
+from ccmac.runtime.relay import request
+from ccmac.runtime.streams import Streams, plain, secured
 from ccmac.runtime.wire import BEAT, BYE, DATA, END, HELLO, REFUSE, Frame, Numbering, Violation
 
 __all__ = ["Credentials", "Links"]
@@ -44,8 +55,6 @@ PAUSES = (0.05, 1.0)  # seconds between two attempts to dial: the first, the lon
 VIOLATIONS = 10  # of the protocol by one neighbor, without a message between them
 FLUSH_SECONDS = 3.0  # for the last words
 LINGER_SECONDS = 2.0  # for whoever is about to come for the first time, after an error
-ADDRESS_SECONDS = 0.25  # until the next address of a name is tried next to one that keeps silent
-BUFFER = 1 << 22  # bytes that are read ahead of their frames
 AHEAD = 1 << 24  # bytes of messages that are read before they are due
 OVERHEAD = 1 << 8  # bytes of memory that a message takes on top of its payload
 UNREAD = 256, 1 << 26  # messages and bytes of ours that a neighbor may leave without a sign
@@ -59,7 +68,7 @@ class Peer:
 
     number: int
     name: str  # in its certificate
-    address: Address | None  # where it is dialled; None: it dials us
+    place: Address | Relayed | None  # where it is dialled; None: it dials us
     numbering: Numbering = field(default_factory=Numbering)
     inbox: queue.SimpleQueue[bytes | CcmacError] = field(default_factory=queue.SimpleQueue)
     newest: asyncio.StreamWriter | None = None  # the connection that counts, also unfinished
@@ -90,7 +99,12 @@ class Peer:
     @property
     def described(self) -> str:
         """Who it is, and where."""
-        where = "which dials us" if self.address is None else "{}:{}".format(*self.address)
+        if self.place is None:
+            where = "which dials us"
+        elif isinstance(self.place, Relayed):
+            where = "at the relay {}:{}".format(*self.place.address)
+        else:
+            where = "{}:{}".format(*self.place)
         return f"agent {self.number} ({self.name}, {where})"
 
     @property
@@ -120,7 +134,7 @@ class Links:
     def __init__(
         self,
         me: int,
-        neighbors: Mapping[int, tuple[str, Address | None]],
+        neighbors: Mapping[int, tuple[str, Address | Relayed | None]],
         listen: Address | None,
         credentials: Credentials,
         facts: Mapping[str, str],
@@ -143,8 +157,8 @@ class Links:
         self.loop = asyncio.new_event_loop()
         self._listen = listen
         self._credentials = credentials
-        self._contexts: dict[bool, tuple[Any, ssl.SSLContext]] = {}  # with the files' stamp
-        self.names = list(names)
+        self._seconds = LOST_BEATS * self.beat  # for an answer
+        self._names = list(names)
         self.identity = Identity(credentials, revoked)
         self._said: dict[int | None, set[str]] = {}
         self._leaving = False  # we have said farewell: nothing more is due
@@ -157,8 +171,7 @@ class Links:
     def start(self) -> None:
         """Listen, dial, and return when every neighbor is there."""
         for server in (True, False):
-            stamp = self._credentials.stamp()
-            self._contexts[server] = stamp, self._credentials.context(server=server)
+            self._credentials.context(server=server)
         sock = None if self._listen is None else listening(self._listen)
         self._thread.start()
         self._call(self._begin, sock)
@@ -171,6 +184,10 @@ class Links:
             absent = [peer.described for peer in self.links.values() if not peer.connections]
             since = f"{time.monotonic() - begun:.0f} s of {self.wait:.0f}"
             self.say(f"waiting for {', '.join(absent)}, {since}")
+
+    def name_of(self, agent: int) -> str:
+        """In an agent's certificate."""
+        return self._names[agent] if self._names else f"agent-{agent}"
 
     def post(self, messages: Mapping[int, bytes]) -> None:
         """Send one message to each of these neighbors."""
@@ -268,20 +285,8 @@ class Links:
         for peer in self.links.values():
             peer.last = self.loop.time()
             self._spawn(self._watch(peer))
-            if peer.address is not None:
-                self._spawn(self._dial(peer, peer.address))
-
-    def _context(self, server: bool) -> ssl.SSLContext:
-        """From the files as they are now: a renewed certificate counts from the next connection."""
-        known, context = self._contexts[server]
-        try:
-            stamp = self._credentials.stamp()
-            if stamp != known:
-                context = self._credentials.context(server=server)
-                self._contexts[server] = stamp, context
-        except (InputError, OSError) as error:  # perhaps just being written
-            self._tell(None, f"goes on with the certificate it has: {error}")
-        return context
+            if peer.place is not None:
+                self._spawn(self._dial(peer, peer.place))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
@@ -298,57 +303,61 @@ class Links:
 
     async def _accept(self, sock: socket.socket) -> None:
         """Whoever knocks shakes hands on its own."""
-        with sock:
-            while True:
-                try:
-                    accepted, (host, *_) = await self.loop.sock_accept(sock)
-                except OSError:  # gone before it was taken, or too many open files
-                    await asyncio.sleep(PAUSES[0])
-                else:
-                    self._spawn(self._welcome(accepted, host))
-
-    async def _welcome(self, sock: socket.socket, host: str) -> None:
-        reader = asyncio.StreamReader(limit=BUFFER)
-        protocol = asyncio.StreamReaderProtocol(reader)
+        server = await asyncio.start_server(
+            lambda _, outer: self._spawn(self._welcome(outer)), sock=sock
+        )
         try:
-            transport, _ = await self.loop.connect_accepted_socket(
-                lambda: protocol,
-                sock,
-                ssl=self._context(server=True),
-                ssl_handshake_timeout=LOST_BEATS * self.beat,
-                ssl_shutdown_timeout=1.0,
-            )
-        except ssl.SSLError as error:
-            self._tell(None, f"refused a connection from {host}: {reason(error)}")
-        except OSError:
-            sock.close()
-        else:
-            writer = asyncio.StreamWriter(transport, protocol, reader, self.loop)
-            await self._talk(reader, writer, None)
+            await asyncio.Event().wait()
+        finally:
+            server.close()
 
-    async def _dial(self, peer: Peer, address: Address) -> None:
+    async def _welcome(self, outer: asyncio.StreamWriter) -> None:
+        try:
+            await self._talk(*await self._secured(outer, None), None)
+        except (OSError, InputError) as error:
+            if not isinstance(error, OSError) or isinstance(error, ssl.SSLError):
+                host = (outer.get_extra_info("peername") or ["?"])[0]
+                self._tell(None, f"refused a connection from {host}: {reason(error)}")
+        finally:
+            outer.transport.abort()
+
+    def _secured(
+        self, outer: asyncio.StreamWriter, name: str | None
+    ) -> Coroutine[Any, Any, Streams]:
+        return secured(outer, self._credentials, name, self._seconds)
+
+    async def _dial(self, peer: Peer, place: Address | Relayed) -> None:
         """Connect, stay connected, connect again."""
         pause = PAUSES[0]
         while not peer.settled and not (self.failure and peer.connections):
             before = peer.connections
             try:
-                async with asyncio.timeout(LOST_BEATS * self.beat):
-                    reader, writer = await asyncio.open_connection(
-                        *address,
-                        limit=BUFFER,
-                        ssl=self._context(server=False),
-                        server_hostname=peer.name,
-                        ssl_shutdown_timeout=1.0,
-                        happy_eyeballs_delay=ADDRESS_SECONDS,
-                    )
-                await self._talk(reader, writer, peer)
+                await self._reach(peer, place)
                 pause = PAUSES[0] if peer.connections > before else pause
-            except OSError as error:  # nobody there, or no answer in time, is nothing to tell
-                if isinstance(error, ssl.SSLError):
-                    line = f"agent {peer.number} at {address[0]}:{address[1]}: {reason(error)}"
-                    self._tell(peer, line)
+            except (EOFError, OSError, InputError, Violation) as error:
+                # nobody there, or no answer in time, is nothing to tell
+                if isinstance(error, ssl.SSLError | InputError | Violation):
+                    self._tell(peer, f"{peer.described}: {reason(error)}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSES[1])
+
+    async def _reach(self, peer: Peer, place: Address | Relayed) -> None:
+        """Of two who dial a relay the one with the smaller number is called by the other."""
+        called = isinstance(place, Relayed) and self.me < peer.number
+        address = place.address if isinstance(place, Relayed) else place
+        reader, outer = await plain(address, self._seconds)
+        try:
+            if isinstance(place, Relayed):
+                nonce = (await _said(reader)).get("nonce")
+                mine = self.name_of(self.me)
+                ask = request(self.identity, nonce, mine, peer.name, waits=called)
+                outer.write(wire.encode(HELLO, 0, 0, ask))
+                await _said(reader)
+            if called:
+                outer.write(wire.encode(HELLO, 0, 0))
+            await self._talk(*await self._secured(outer, None if called else peer.name), peer)
+        finally:
+            outer.transport.abort()
 
     async def _watch(self, peer: Peer) -> None:
         """Signs of life; a silent connection is made again, a silent neighbor ends the run."""
@@ -387,17 +396,19 @@ class Links:
         known = False
         try:
             hasten(writer.get_extra_info("socket"))
+            names = shown_names(writer)
             if peer is None:
-                names = _names(writer)
                 host = (writer.get_extra_info("peername") or ["?"])[0]
                 who = f"{', '.join(names) or 'a certificate without a name'} at {host}"
                 peer = self._neighbor(names)
                 who = f"agent {peer.number}"
-            if _print_of(writer) in self.identity.revoked:
+            if peer.name not in names:
+                raise Violation(f"has a certificate of {', '.join(names) or 'nobody'}")
+            if print_of(writer) in self.identity.revoked:
                 raise Violation("shows a certificate that is revoked")
             self._greet(writer, peer)
-            async with asyncio.timeout(LOST_BEATS * self.beat):
-                frame = await wire.read(reader, room=_stranger)
+            async with asyncio.timeout(self._seconds):
+                frame = await wire.read(reader, room=wire.nobody)
             while peer.newest is writer:
                 if known or frame.kind == END:
                     self._arrived(peer, frame)
@@ -459,8 +470,10 @@ class Links:
         expected = [peer for peer in self.links.values() if peer.name in names]
         if not expected:
             raise Violation("is no neighbor of this agent")
-        if expected[0].address is not None:
-            raise Violation("dialled, although it should be dialled")
+        if expected[0].place is not None:
+            raise Violation(
+                "dialled, although it should be dialled; one of the two needs dial = 'in'"
+            )
         return expected[0]
 
     def _greet(self, writer: asyncio.StreamWriter, peer: Peer) -> None:
@@ -582,25 +595,20 @@ class Links:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def _said(reader: asyncio.StreamReader) -> dict[str, Any]:
+    """What a relay says, which shows signs of life until it has something to say."""
+    while True:
+        async with asyncio.timeout(LOST_BEATS * BEAT_SECONDS):
+            frame = await wire.read(reader, room=wire.nobody)
+        if frame.kind == HELLO:
+            return wire.read_hello(frame.payload) if frame.payload else {}
+        if frame.kind != BEAT:
+            raise Violation(frame.text)
+
+
 async def _closed(writer: asyncio.StreamWriter) -> None:
     with suppress(OSError):
         await writer.wait_closed()
-
-
-def _names(writer: asyncio.StreamWriter) -> list[str]:
-    """In the certificate of the other side."""
-    certificate = writer.get_extra_info("peercert") or {}
-    return [str(name) for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS"]
-
-
-def _print_of(writer: asyncio.StreamWriter) -> str:
-    """The fingerprint of the other side's certificate."""
-    shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-    return hashlib.sha256(shown or b"").hexdigest()
-
-
-async def _stranger(length: int) -> None:
-    raise Violation("did not say who it is")
 
 
 def spoken(error: BaseException, me: int) -> str:

@@ -41,9 +41,7 @@ class Owners(Transport):
 
     def check(self, rank: int, statement: bytes, proof: bytes) -> None:
         """Against the authority and the name of that agent."""
-        names = self.links.names
-        name = names[rank] if names else f"agent-{rank}"
-        self.links.identity.vouch(rank, name, statement, proof)
+        self.links.identity.vouch(rank, self.links.name_of(rank), statement, proof)
 
     def strangers(self, digest: bytes) -> list[int]:
         """Nobody: neighbors compare what they start from when they meet."""

@@ -55,6 +55,11 @@ async def at_once(length: int) -> None:
     """Whatever comes is read."""
 
 
+async def nobody(length: int) -> None:
+    """No message may come before its sender has said who it is."""
+    raise Violation("did not say who it is")
+
+
 async def read(
     reader: asyncio.StreamReader,
     alive: Callable[[], None] = lambda: None,

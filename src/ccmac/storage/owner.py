@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 import yaml
@@ -20,6 +20,7 @@ from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.problem import Agent, Problem
 from ccmac.problem.agent import clean_agent
+from ccmac.runtime.credentials import Address, Relayed
 from ccmac.storage.agents import encode_agent, read_agent
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
@@ -82,6 +83,13 @@ class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return short(repr(msgspec.to_builtins(self) | {"revoked": []}).encode())
 
 
+class Neighbor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a neighbor is reached: we dial it (out), it dials us (in), or both dial a relay."""
+
+    dial: Literal["out", "in", "relay"]
+    address: str = ""
+
+
 class Mine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``me.toml``: paths are relative to the file."""
 
@@ -93,7 +101,7 @@ class Mine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     authority: str
     out: str
     listen: str | None = None
-    neighbors: dict[str, str] = {}
+    neighbors: dict[str, str | Neighbor] = {}
     checkpoint: str | None = None
     every: int = 50
     patience: float = 60.0
@@ -160,10 +168,10 @@ def checked_mine(path: Path, mine: Mine) -> Mine:
 
 def neighbors_of(
     path: Path, mine: Mine, public: Public, network: Network
-) -> dict[int, tuple[str, tuple[str, int] | None]]:
+) -> dict[int, tuple[str, Address | Relayed | None]]:
     """{neighbor: (name in its certificate, where to dial it; None: it dials us)}.
 
-    Of two neighbors the one with the larger number dials.
+    Of two neighbors the one with the larger number dials, unless they say otherwise.
     """
     if not 0 <= mine.agent < public.agents:
         raise InputError(f"{path}: agent = {mine.agent} is none of 0..{public.agents - 1}")
@@ -174,18 +182,24 @@ def neighbors_of(
             f"{path}: neighbors: {shown(strays[0])} is no neighbor of agent {mine.agent} in "
             f"{network.name}; those are {', '.join(near)}"
         )
-    found: dict[int, tuple[str, tuple[str, int] | None]] = {}
+    found: dict[int, tuple[str, Address | Relayed | None]] = {}
     for name, i in near.items():
+        said = mine.neighbors.get(name, Neighbor("in"))
         if i < mine.agent and name not in mine.neighbors:
             raise InputError(f"{path}: neighbors: the address of agent {i} is missing")
-        where = address(path, mine.neighbors[name]) if i < mine.agent else None
-        found[i] = (public.certificate_name(i), where)
+        if isinstance(said, str):
+            said = Neighbor("out" if i < mine.agent else "in", said)
+        where = None if said.dial == "in" else address(path, said.address)
+        if where is not None and said.dial == "relay":
+            found[i] = (public.certificate_name(i), Relayed(where))
+        else:
+            found[i] = (public.certificate_name(i), where)
     if mine.listen is None and any(where is None for _, where in found.values()):
-        raise InputError(f"{path}: listen is missing: neighbors with larger numbers dial us")
+        raise InputError(f"{path}: listen is missing: a neighbor dials us; or meet at a relay")
     return found
 
 
-def address(path: Path, text: str) -> tuple[str, int]:
+def address(path: Path, text: str) -> Address:
     """``host:port``."""
     host, _, port = text.rpartition(":")
     if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
