@@ -217,7 +217,7 @@ def _copied(name: str, job: subprocess.Popen[str]) -> None:
 def _folders(
     place: Path, names: Sequence[str], port: int, requests: bool, relay: bool
 ) -> dict[str, Path]:
-    """{owner: its folder, with key and certificate, or a request for one}; the relay's besides."""
+    """{owner: its folder, with key and certificate, or a request for one}; the relay's too."""
     if len(names) < 2:
         raise InputError("owners: give at least two names, as in north,south,west")
     if not 0 < port < 65536 - len(names):

@@ -4,7 +4,7 @@
     owner -> relay   HELLO {"name": mine, "seeks": the other's, "waits": whether it is called,
                             "proof": a signature of nonce and names by the owner's certificate}
     relay -> owner   BEAT while the other has not come, then HELLO
-    waiting -> relay HELLO: it listens; now the other is told
+    waiting -> relay HELLO: it listens; now the other hears of it
 
 From then on bytes go both ways as they come: TLS from one owner to the other, of which the relay
 sees ciphertext and sizes. Owners prove to each other who they are and need not trust the relay; the
@@ -172,7 +172,7 @@ class Relay:
                 guest.met.result().over.set()
 
     async def _joined(self, one: Guest, other: Guest) -> None:
-        """Whoever is called listens before the other is told."""
+        """Whoever is called listens before the other hears of it."""
         called, caller = (one, other) if one.waits else (other, one)
         called.tell(HELLO)
         await called.hear()
