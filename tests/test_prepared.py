@@ -13,7 +13,7 @@ from ccmac import vfl
 from ccmac.errors import InputError
 from ccmac.methods import CrossCg
 from ccmac.paper.instances import random_quadratic, solve_kkt
-from ccmac.workspace import blocks
+from ccmac.workspace import dual
 
 
 def table(rows: int = 300, columns: int = 40) -> tuple[np.ndarray, np.ndarray]:
@@ -74,19 +74,19 @@ def test_a_sketch_holds_what_the_columns_need_and_long_ones_take_several_averagi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, y = table()
-    monkeypatch.setattr(blocks, "PIECE", 4)
+    monkeypatch.setattr(dual, "PIECE", 4)
     found = []
     for floats in (2**27, 300 * 4 * 20):  # of 20 vectors of 300 rows at 4 agents
-        monkeypatch.setattr(blocks, "FLOATS", floats)
+        monkeypatch.setattr(dual, "FLOATS", floats)
         prepared = ccmac.prepare(vfl.problem(X, y, 4), "ring", CrossCg())
         results = [prepared.solve(1e-6) for _ in range(3)]
         assert [r.status for r in results] == ["optimal"] * 3
-        assert {r.plan.settings["sketch"] for r in results} == {40 + blocks.SPARE}
+        assert {r.plan.settings["sketch"] for r in results} == {40 + dual.SPARE}
         found.append(results[0])
     assert [rounds(r)[0] for r in found] == [6, 10]  # 48 vectors in three averagings, not in one
     np.testing.assert_allclose(found[1].z, found[0].z, rtol=0, atol=1e-12)
     assert found[1].ledger["network_bytes"] == found[0].ledger["network_bytes"]
-    monkeypatch.setattr(blocks, "HELD", 300 * 20)
+    monkeypatch.setattr(dual, "HELD", 300 * 20)
     prepared = ccmac.prepare(vfl.problem(X, y, 4), "ring", CrossCg())
     sizes = []
     for k in range(3):

@@ -74,8 +74,8 @@ BACK = (
     ),
 )
 GROUND = (
-    "The ground: exchanges and sums (runtime/), products with blocks (linalg/families.py), "
-    "gradients (realizations/objective.py). They charge the ledger."
+    "The ground: exchanges and sums (runtime/), products with blocks (linalg/blocks.py), "
+    "gradients (realizations/base.py). They charge the ledger."
 )
 
 

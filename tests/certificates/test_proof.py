@@ -14,10 +14,9 @@ from adversarial.draft import Array, Draft
 from adversarial.exact import Exact
 from adversarial.families import base
 from ccmac import Agent, Network, Problem
-from ccmac.certificates import proof as module
-from ccmac.certificates.bound import Proved
+from ccmac.certificates import bound as module
+from ccmac.certificates.bound import Proof, Proved
 from ccmac.certificates.multipliers import Multipliers
-from ccmac.certificates.proof import Proof
 from ccmac.objectives import Logistic, Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace

@@ -14,8 +14,7 @@ from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
-from ccmac.realizations.base import Interval, Realized
-from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.base import ExecutionObjective, Interval, Realized
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 from methods.dense_system import DenseSystem

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmac.ledger import Ledger
-from ccmac.linalg.families import LocalFamily
+from ccmac.linalg.blocks import LocalFamily
 
 ROWS = 7
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmac.ledger import Cost, Ledger
-from ccmac.linalg.blocks import dense
-from ccmac.linalg.families import LocalFamily, side_by_side
+from ccmac.linalg.blocks import LocalFamily, dense, side_by_side
 from ccmac.linalg.operator import LinearOperator, cost_test, dot_test, to_dense
 from ccmac.network import Network
 

@@ -18,8 +18,7 @@ from ccmac.objectives import Separable, SquaredDistance
 from ccmac.paper.realizations.normalized import WhitenedChannel, squared_singular_range
 from ccmac.paper.realizations.stacked import MatrixChannel
 from ccmac.runtime import InProcess
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.shared import SharedEquations
+from ccmac.workspace.equations import LocalEquations, SharedEquations
 
 SMALL_ROW = np.array([[1.0, 0.0], [0.0, 1e-11]])
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))

@@ -9,8 +9,7 @@ from ccmac.ledger import Cost
 from ccmac.network import Network
 from ccmac.objectives import LeastSquares
 from ccmac.problem import Agent, Problem
-from ccmac.realizations.base import AffineSystem, Interval, Realized
-from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.base import AffineSystem, ExecutionObjective, Interval, Realized
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 

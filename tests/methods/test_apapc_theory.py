@@ -23,8 +23,7 @@ from ccmac.paper.instances.reference import solve_kkt
 from ccmac.paper.realizations.canonical import canonical
 from ccmac.paper.realizations.certified import certified
 from ccmac.problem import Agent, Problem
-from ccmac.realizations.base import AffineSystem, Interval, Realized
-from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.base import AffineSystem, ExecutionObjective, Interval, Realized
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace

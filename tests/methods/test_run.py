@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates.proof import ProofJudge
+from ccmac.certificates.bound import ProofJudge
 from ccmac.certificates.realized import RealizedJudge
 from ccmac.errors import InputError
 from ccmac.methods import CrossApapc, CrossCg, Method

@@ -16,7 +16,7 @@ from ccmac import vfl
 from ccmac.methods import CrossCg
 from ccmac.objectives import Quadratic, Separable, SquaredDistance
 from ccmac.paper.instances import solve_kkt
-from ccmac.workspace.blocks import LARGEST, planned_size
+from ccmac.workspace.dual import LARGEST, planned_size
 
 
 def table(seed: int = 0, rows: int = 60, columns: int = 20) -> tuple[np.ndarray, np.ndarray]:

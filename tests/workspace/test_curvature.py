@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccmac.workspace.curvature import recovered_curvature
+from ccmac.workspace.declared import recovered_curvature
 
 
 @given(h=st.lists(st.floats(0.0, 1e3), min_size=2, max_size=6), augment=st.floats(1e-3, 1e6))

@@ -17,7 +17,6 @@ from ccmac.linalg.tolerances import EPS
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
-from ccmac.workspace.declared import SOLVES
 from ccmac.workspace.dual import DualForm
 
 N = 3
@@ -99,7 +98,7 @@ def test_constants(kind: str) -> None:
     noise = 0.0
     for (low, high), A in zip(ends, c.A, strict=True):
         d = A.shape[1]
-        local = SOLVES * d * high / low if kind == "dense" and d > 1 else 4.0
+        local = 20 * d * high / low if kind == "dense" and d > 1 else 4.0
         noise += EPS * (M + d + N + local) * np.sum(A**2) / low
     more = 1 + sum(D) / (M + N) if kind == "whole" else 1.0
     assert parts.noise == pytest.approx(noise * more, rel=1e-9, abs=0.0)

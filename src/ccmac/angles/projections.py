@@ -14,8 +14,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.blocks import dense, filled_in, has_entries
-from ccmac.linalg.families import side_by_side
+from ccmac.linalg.blocks import dense, filled_in, has_entries, side_by_side
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.symmetric import BAND_WORK, band_work, symmetric_factor
 from ccmac.problem import Problem

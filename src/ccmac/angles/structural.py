@@ -23,8 +23,7 @@ import scipy.linalg as sla
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array
-from ccmac.linalg.blocks import dense, has_entries
-from ccmac.linalg.families import side_by_side
+from ccmac.linalg.blocks import dense, has_entries, side_by_side
 from ccmac.linalg.lanczos import top_ritz
 from ccmac.linalg.ranks import squared_range
 from ccmac.network import Network

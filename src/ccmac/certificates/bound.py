@@ -8,17 +8,60 @@ points that meet the equations, D = ||w - w*|| obeys
 Proof: let e = grad F(w) - grad F(w*) = r - q with q in Range K', and s = <e, w - w*>. Then
 s <= ||r|| D + (||e|| + ||r||) delta, while mu D^2 <= s and (cocoercivity) ||e||^2 <= L s; solve for
 s^{1/2}. delta is the violation of unit rows over a lower bound sigma of their least singular value.
-Who knows sigma: :mod:`ccmac.certificates.structure` (z follows from x), `.proof` (the gathered
-rows) and `.realized` (the interval of a realization).
+Who knows sigma: :mod:`ccmac.certificates.structure` (z follows from x), :class:`Proof` (the
+gathered rows) and :mod:`ccmac.certificates.realized` (the interval of a realization).
+
+A quadratic F that bends on the kernel of the equations only (w'Hw >= nu ||w||^2 there) has the
+minimiser of F + L dist(w, {K w = v})^2, whose gradient differs by a part of Range K': the bound
+holds with mu = nu / 2 and 3 L, for [nu, -(nu L)^{1/2}; ., L + 2 L] has no smaller eigenvalue.
+
+With gathered rows: for w = (x, z), K the user's rows (local, coupled, shared), any coupled
+multiplier y and
+
+    g = grad F(w) + (A'y, Bbar'y),   r = dist(g, Range [C' 0; 0 D']),   delta >= dist(w, {K w = v})
+
+D = ||w - w*|| obeys the bound with mu and L of F (nu is that of
+:mod:`ccmac.certificates.inside`). delta comes from
+violations of the equations themselves over a lower bound of the least singular value of the rows
+(:class:`ccmac.workspace.constraints.Constraints`); rows that are dependent by the convention of
+:mod:`ccmac.linalg.ranks` are left out, and the bound is about the problem without them. All of it
+is evaluated in the long format; rounding is added in :meth:`Proof.concluded` and nowhere else.
+
+:meth:`Proof.judged` bounds the error of any point and multiplier in one averaging, which carries
+residuals, objective and what the other multipliers need as well. Of quadratics the point may have
+more digits than doubles; the bound of its rounding is larger by the distance of the two.
+:meth:`Proof.at` first moves a point onto the equations and takes the best multiplier there, dense
+work on what everybody knows: two averagings more (three where rounding left much to move).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ccmac.certificates.multipliers import Multipliers
+from ccmac.certificates.stopping import Check, Judge, Judged, check_of
 from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.linalg.extended import (
+    EPS_LONG,
+    Long,
+    gradient_rounding,
+    halves,
+    norm,
+    product,
+    square,
+    summed,
+)
+from ccmac.linalg.ranks import RowSpace
+from ccmac.linalg.tolerances import EPS
+from ccmac.runtime.notes import gathered_rows
+from ccmac.workspace import Workspace
+from ccmac.workspace.constraints import Constraints
 
 
 @dataclass(frozen=True)
@@ -70,3 +113,377 @@ def distance_bound(r: float, delta: float, mu: float, L: float) -> float:
         return math.inf
     b = r / mu + math.sqrt(L / mu) * delta
     return (b + math.sqrt(b * b + 4 * r * delta / mu)) / 2
+
+
+Pieces = list[Long]  # one x_i an agent
+NUMBERS = 10  # of an agent's row, apart from its vectors
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One agent's local contribution at a point: the row that it sends and what it keeps."""
+
+    row: Array
+    gradient: Long
+    multiplier: Array  # of C, with the sign of the Lagrangian
+
+
+class Share:
+    """One agent's blocks, in the long format where it counts."""
+
+    def __init__(self, work: Workspace, reduced: Constraints, k: int) -> None:
+        self.i = list(work.problem.agents)[k]
+        agent = work.problem.agents[self.i]
+        self.objective = agent.objective
+        self.d = work.problem.d[self.i]
+        self.q = work.problem.q
+        self.A = reduced.A[k]
+        self.B = reduced.B[k]
+        self.C = reduced.C[k]
+        self.D = reduced.own_D[k]
+        self.b, self.c, self.e = (work.problem.sides(name)[k] for name in "bce")
+        self.unit = reduced.unit
+        self.kernel = reduced.kernels[k]
+        self.L = float(work.curvature.own_L[self.i])
+        self.n = work.problem.n
+
+    def gradient(self, x: Array | Long, z: Array | Long) -> Long:
+        """grad f_i."""
+        return self.objective.precise_gradient(x, z).astype(np.longdouble)
+
+    def rounding(self, gradient: Array | Long, x: Long, z: Long) -> list[float]:
+        """What rounding may take from the gradient, from the distance to the local equations and
+        from this agent's part of the coupled unit rows: eps times sizes times magnitudes.
+        """
+        many = 4 * EPS_LONG * (self.d + self.q + self.n)
+        here = np.abs(x).astype(np.float64)
+        local = 0.0
+        space = self.kernel.space
+        if space.rank:
+            local = norm(space.inverse_lengths * (np.abs(self.C) @ here + np.abs(self.c)))
+            local /= float(space.singular[-1])
+        there = np.abs(z).astype(np.float64)
+        rows = np.abs(self.A) @ here + np.abs(self.B) @ there + np.abs(self.b)
+        slope = gradient_rounding(gradient, np.concatenate([x, z]), self.L)
+        return [slope, (many * local) ** 2, many * norm(self.unit * rows)]
+
+    def misfit(self, x: Array | Long, z: Array | Long) -> Long:
+        """A_i x_i + B_i z - b_i."""
+        return product(self.A, x) + product(self.B, z) - self.b.astype(np.longdouble)
+
+    def onto_local(self, x: Array | Long) -> Long:
+        """The nearest point to x on {C_i x = c_i}, as far as the kernel is known."""
+        space = self.kernel.space
+        x = x.astype(np.longdouble)
+        if not space.rank:
+            return x
+        lacks = (self.c - product(self.C, x)).astype(np.float64)
+        return np.asarray(x + space.basis @ space.coordinates(lacks))
+
+    def inside(self, v: Array) -> Array:
+        """The part of v in ker C_i."""
+        N = self.kernel.basis
+        return np.asarray(N @ (N.T @ v))
+
+    def local_distance(self, x: Array | Long) -> float:
+        """From {C_i x = c_i}: the violation of the unit rows over their least singular value."""
+        space = self.kernel.space
+        if not space.rank:
+            return 0.0
+        off = norm(space.inverse_lengths * (product(self.C, x) - self.c))
+        return off / float(space.singular[-1])
+
+    def stationarity(self, gradient: Long, multiplier: Array | Long) -> tuple[float, Array]:
+        """(dist(grad_x + A'y, Range C') by a multiplier of C, that one)."""
+        return _stripped(gradient + product(self.A.T, multiplier), self.C, self.kernel.space)
+
+    def contribution(self, x: Long, z: Long, multiplier: Long) -> Contribution:
+        """The share at a point, which is also looked at as rounded to doubles."""
+        precise = self.objective.precise_gradient(x, z)
+        gradient = precise.astype(np.longdouble)
+        r, kappa = self.stationarity(gradient[: self.d], multiplier)
+        x_high = x.astype(np.float64)
+        z_high = z.astype(np.float64)
+        numbers = [
+            *self.rounding(precise, x, z),
+            r * r,
+            square(x_high),
+            self.local_distance(x) ** 2,
+            self.objective.value(x_high, z_high),
+            square(product(self.C, x_high) - self.c),
+            square(product(self.D, z_high) - self.e),
+            square(x - x_high),
+        ]
+        rounded = self.misfit(x_high, z_high).astype(np.float64)
+        row = np.concatenate(
+            [halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded, numbers]
+        )
+        return Contribution(row, gradient, kappa)
+
+
+def _stripped(total: Long, rows: Array, space: RowSpace) -> tuple[float, Array]:
+    """(||total - rows'kappa||, -kappa) for the best kappa, and what rounding left of it."""
+    kappa: Long = np.zeros(len(rows), dtype=np.longdouble)
+    left = total
+    for _ in range(2):
+        kappa = kappa + space.multipliers(space.basis.T @ left.astype(np.float64))
+        left = total - product(rows.T, kappa)
+    return norm(left), np.asarray(-kappa.astype(np.float64))
+
+
+class Proof:
+    """Bounds for points of one smooth, strongly convex problem whose equations all may know."""
+
+    def __init__(self, work: Workspace, reduced: Constraints) -> None:
+        self.work = work
+        self.reduced = reduced
+        self.space = work.space
+        self.runtime = work.runtime
+        self.problem = work.problem
+        table = work.curvature
+        if table.separable:
+            mu = min(float(table.mu_x.min()), float(table.mu_z.sum()))
+            self.L = max(float(table.L_x.max()), float(table.L_z.sum()))
+        else:
+            mu = float(table.mu.min())
+            self.L = float(table.L.sum())
+        # Without any unknowns there is no curvature to speak of, and no error either.
+        mu = mu if mu < math.inf else 1.0
+        self._widest = int(table.d.max(initial=0)) + self.problem.q
+        # Constants from a decomposition are right to its rounding.
+        self.mu = mu - 2 * EPS * self._widest * float(table.own_L.max())
+        self.agents = [Share(work, reduced, k) for k in range(len(self.problem.agents))]
+        self.inside = 0.0  # curvature on the kernel of all equations, where that is what is known
+        self._long = table.quadratic  # others have gradients at doubles only
+
+    @classmethod
+    def of(cls, work: Workspace) -> Proof | None:
+        """Where F is strongly convex and all know the equations, or that sums of them suffice."""
+        curved = {"smooth", "strongly convex"} <= work.capabilities
+        if not curved or (reduced := work.gather_provable()) is None:
+            return None
+        found = cls(work, reduced)
+        return found if found.mu > 0 else None
+
+    def _charge(self, **units: int) -> None:
+        self.work.ledger.charge_cost(self._present(Cost(**units)))
+
+    def _present(self, cost: Cost) -> Cost:
+        """Without the blocks that nobody has."""
+        absent = {u for u in "ABCD" if u not in self.problem.present}
+        return Cost(**{u: k for u, k in cost.items() if u not in absent})
+
+    # -- the point ---------------------------------------------------------------------------------
+    def _met(self, x: Array, copies: Array) -> tuple[Pieces, Long]:
+        """The copies' mean and x on the local equations, moved onto all: one averaging."""
+        self._charge(A=2, C=2)
+        pieces = [agent.onto_local(self.space.x_of(x, k)) for k, agent in enumerate(self.agents)]
+        shares = [halves(product(a.A, v) - a.b) for a, v in zip(self.agents, pieces, strict=True)]
+        if not (self.problem.q or self.problem.m):
+            return pieces, np.zeros(0, dtype=np.longdouble)
+        mean = self.runtime.piggyback(copies)
+        coupled = summed(gathered_rows(self.runtime, np.stack(shares)))
+        z = (mean.value / self.problem.n).astype(np.longdouble)
+        if not self.reduced.rank:
+            return pieces, z
+        pieces, z, _ = self._moved(pieces, z, coupled + product(self.reduced.Bbar, z))
+        return pieces, z
+
+    def _violation(self, coupled: Long, z: Long) -> Long:
+        """Of the scaled rows."""
+        shared = product(self.reduced.D, z) - self.reduced.e
+        return np.concatenate([self.reduced.unit * coupled, shared])
+
+    def _moved(self, pieces: Pieces, z: Long, coupled: Long) -> tuple[Pieces, Long, float]:
+        """(the least change that cancels a violation, T'(T T')^+ of it; its length)."""
+        reduced = self.reduced
+        rows = self._violation(coupled, z).astype(np.float64)
+        multiplier, shared = reduced.multipliers(reduced.inverse_gram(rows))
+        Bbar = reduced.Bbar.astype(np.float64)
+        back = [
+            agent.onto_local(self._rounded(piece - agent.inside(agent.A.T @ multiplier)))
+            for agent, piece in zip(self.agents, pieces, strict=True)
+        ]
+        length = norm((reduced.U.T @ rows) / reduced.sigma)
+        z = z - Bbar.T @ multiplier - reduced.D.T @ shared
+        return [self._rounded(v) for v in back], self._rounded(z), length
+
+    def _rounded(self, v: Long) -> Long:
+        """To doubles, unless every objective is quadratic."""
+        return v if self._long else v.astype(np.float64).astype(np.longdouble)
+
+    # -- the bound ---------------------------------------------------------------------------------
+    def at(self, x: Array, copies: Array) -> Proved:
+        """The bound at the repaired point."""
+        pieces, z = self._met(x, copies)
+        multiplier = np.zeros(self.problem.m)
+        for _ in range(3 if self.reduced.rank else 0):
+            self._charge(gradients=1, A=3, B=1, C=2)
+            slopes = [a.gradient(v, z) for a, v in zip(self.agents, pieces, strict=True)]
+            coupled, along, slope, size = self.sums(pieces, z, slopes)
+            multiplier = self.best_multiplier(along, slope.astype(np.float64))
+            pieces, z, length = self._moved(pieces, z, coupled)
+            if length <= 1e-9 * max(1.0, math.hypot(size, norm(z))):
+                break
+        return self.judged(pieces, z, multiplier.astype(np.longdouble))
+
+    def alike(self, *known: Long) -> list[Long]:
+        """Replicated vectors, the same bits everywhere: shares are of one z, one multiplier."""
+        received = self.runtime.common(np.concatenate([halves(v) for v in known]))
+        if not self.runtime.notes.led:
+            return list(known)
+        ends = np.cumsum([2 * len(v) for v in known])[:-1]
+        return [summed(part[None]) for part in np.split(received, ends)]
+
+    @property
+    def row(self) -> int:
+        """Floats of a share."""
+        return 3 * self.problem.m + 2 * self.problem.q + NUMBERS
+
+    @property
+    def contribution_cost(self) -> Cost:
+        """What :meth:`contributions` is charged."""
+        return self._present(Cost(gradients=1, A=3, B=2, C=5))
+
+    def contributions(self, pieces: Pieces, z: Long, multiplier: Long) -> list[Contribution]:
+        """The shares of the agents owned here."""
+        self.work.ledger.charge_cost(self.contribution_cost)
+        return [a.contribution(v, z, multiplier) for a, v in zip(self.agents, pieces, strict=True)]
+
+    def judged(self, pieces: Pieces, z: Long, multiplier: Long) -> Proved:
+        """The bound at a point and a multiplier as they are: one averaging."""
+        z, multiplier = self.alike(z, multiplier)
+        contributions = self.contributions(pieces, z, multiplier)
+        table = gathered_rows(self.runtime, np.stack([share.row for share in contributions]))
+        return self.concluded(contributions, table, pieces, z, multiplier)
+
+    def concluded(
+        self,
+        contributions: Sequence[Contribution],
+        table: Array,
+        pieces: Pieces,
+        z: Long,
+        multiplier: Long,
+    ) -> Proved:
+        """The bound from the shares of all agents (``table``)."""
+        m = self.problem.m
+        q = self.problem.q
+        reduced = self.reduced
+        misfits, slopes, rounded, numbers = np.split(table, np.cumsum([2 * m, 2 * q, m]), axis=1)
+        coupled = summed(misfits)
+        slope = summed(slopes)
+        z_high = z.astype(np.float64)
+        # Of masked sums each is wrong by the grain, and rounded once.
+        hidden = self.runtime.averaging.hides
+        grain = self.runtime.averaging.grain if hidden else 0.0
+        rounding, lost2, lost, r2, x2, off2, value, *own2, tail2 = np.add.reduce(numbers) + grain
+        on_z, shared = _stripped(
+            slope + product(reduced.Bbar.T, multiplier), reduced.D, reduced.shared
+        )
+        size = math.hypot(math.sqrt(x2), norm(z_high))
+        tail = math.hypot(math.sqrt(tail2), norm(z - z_high))
+        r = math.hypot(math.sqrt(r2), on_z) + float(rounding)
+        off = math.sqrt(off2) + math.sqrt(lost2)
+        away = 0.0
+        if reduced.rank:
+            # Who moves onto the local rows first moves the coupled ones, of length one, as well.
+            away = norm(self._violation(coupled, z)) + math.sqrt(2 * m) * off + float(lost)
+            away += 4 * EPS_LONG * (q + 2) * (norm(reduced.D) * norm(z) + norm(reduced.e))
+            if hidden:
+                r += 4 * EPS * norm(slope) + 4 * math.sqrt(q) * grain
+                away += norm(reduced.unit * (4 * EPS * np.abs(coupled) + 4 * grain))
+                away += reduced.off * (1 + norm(z))
+            away = away / reduced.least if reduced.least > 0 else math.inf
+        delta = off + away
+        # Bent on the kernel only, F is judged with a multiple of the squared distance to it.
+        mu, L = (self.mu, self.L) if self.mu > 0 else (self.inside / 2, 3 * self.L)
+        error = distance_bound(r, delta, mu, L) + tail
+        gradients = [share.gradient.astype(np.float64) for share in contributions]
+        gz = np.stack([g[a.d :] for a, g in zip(self.agents, gradients, strict=True)])
+        gx = [g[: a.d] for a, g in zip(self.agents, gradients, strict=True)]
+        present = self.problem.present
+        residuals = {
+            "coupled": norm(np.add.reduce(rounded)),
+            "local": math.sqrt(own2[0]) if "C" in present else 0.0,
+            "shared": math.sqrt(own2[1]) if "D" in present else 0.0,
+            "consensus": 0.0,
+        }
+        report = Particulars(
+            residuals, self._multipliers(contributions, gz, multiplier, slope, shared), float(value)
+        )
+        return Proved(
+            np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in pieces)]),
+            z_high,
+            error,
+            r + self.L * tail,
+            delta + tail,
+            size,
+            np.concatenate([np.zeros(0), *gx]),
+            gz,
+            multiplier.astype(np.float64),
+            report,
+        )
+
+    def _multipliers(
+        self,
+        contributions: Sequence[Contribution],
+        gz: Array,
+        multiplier: Long,
+        slope: Long,
+        shared: Array,
+    ) -> Multipliers:
+        """Coupled, local, shared (least in scaled rows where not unique) and consensus ones."""
+        reduced = self.reduced
+        y = multiplier.astype(np.float64)
+        mean = slope + product(reduced.Bbar.T, y) + product(reduced.D.T, shared)
+        mean = (mean / self.problem.n).astype(np.float64)
+        nu = np.zeros_like(gz)
+        by_agent = []
+        for k, agent in enumerate(self.agents):
+            own, image = reduced.own_shared(k, shared)
+            by_agent.append(own)
+            nu[k] = mean - (gz[k] + agent.B.T @ y + image)
+        return Multipliers(y, [share.multiplier for share in contributions], by_agent, nu)
+
+    def sums(
+        self, pieces: Pieces, z: Long, slopes: Sequence[Long]
+    ) -> tuple[Long, Array, Long, float]:
+        """(violation, sum A_i P_i grad_x, sum grad_z, ||x||): one averaging."""
+        m = self.problem.m
+        q = self.problem.q
+        shares: list[Array] = []
+        for agent, piece, slope in zip(self.agents, pieces, slopes, strict=True):
+            along = agent.A @ agent.inside(slope[: agent.d].astype(np.float64))
+            misfit = halves(agent.misfit(piece, z))
+            on_z = halves(slope[agent.d :])
+            shares.append(np.concatenate([misfit, along, on_z, [square(piece)]]))
+        everybody = gathered_rows(self.runtime, np.stack(shares))
+        coupled, along, on_z, size = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)
+        return summed(coupled), np.add.reduce(along), summed(on_z), math.sqrt(np.sum(size))
+
+    def best_multiplier(self, along: Array, slope: Array) -> Array:
+        """y that cancels the most of the gradient: -(T T')^+ T grad F."""
+        reduced = self.reduced
+        if not reduced.rank:
+            return np.zeros(self.problem.m)
+        coupled = along + reduced.Bbar.astype(np.float64) @ slope
+        image = np.concatenate([reduced.unit * coupled, reduced.D @ slope])
+        return -reduced.multipliers(reduced.inverse_gram(image))[0]
+
+
+class ProofJudge(Judge):
+    """||error|| <= tol max(1, ||(x, z)||) by a :class:`Proof`.
+
+    Where the steps' own messages bound the error, nothing else is asked.
+    """
+
+    def __init__(self, proof: Proof, tol: float) -> None:
+        self.proof = proof
+        self.tol = tol
+        self.notes = []
+
+    def check(self, iteration: Judged, state: Any) -> Check:
+        """One bound."""
+        known = iteration.proved(state)
+        found = self.proof.at(*iteration.point(state)) if known is None else known
+        return check_of(found, self.tol)

@@ -14,13 +14,7 @@ t >= ||(P_i^{-1} H_xz)|| and ||u|| <= ||v|| + t ||c||,
 
 No rank is decided: rows may be any combinations of the equations; eps is the best of a few. What
 rounding changes (a constant times eps times sizes, conditions and magnitudes) may be a twentieth of
-mu; a tenth is given away for it, or nothing is said. Then with r and delta as in
-:mod:`ccmac.certificates.proof`, D = ||w - w*||, s^2 = (w - w*)'H(w - w*) and w - w* split along
-ker K (e) and across (<= delta):
-
-    s^2 <= r D + (L^{1/2} s + r) delta,   mu^{1/2} ||e|| <= s + L^{1/2} delta,   D <= ||e|| + delta
-
-or, from H e in ker K, mu ||e|| <= r + L delta; the better of the two.
+mu; a tenth is given away for it, or nothing is said.
 """
 
 from __future__ import annotations
@@ -35,15 +29,6 @@ from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.schur import LocalModel
-
-
-def inner_bound(r: float, delta: float, mu: float, L: float) -> float:
-    """The bound of the module text."""
-    root = math.sqrt(mu)
-    steep = math.sqrt(L)
-    b = r / root + steep * delta
-    s = (b + math.sqrt(b * b + 4 * r * delta * (steep / root + 2))) / 2
-    return math.hypot(delta, min((s + steep * delta) / root, (r + L * delta) / mu))
 
 
 def local_numbers(model: LocalModel, H: Array, d: int) -> list[float]:

@@ -16,7 +16,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.lanczos import agreed_dots
 from ccmac.runtime.space import lengths, piece_sums, row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import block_families, right_hand_sides
+from ccmac.workspace.equations import block_families, right_hand_sides
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ccmac.certificates.bound import Dual, Proved
 from ccmac.certificates.recession import Recession
 from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
 from ccmac.runtime import Runtime
 
 if TYPE_CHECKING:
+    from ccmac.certificates.bound import Dual, Proved
     from ccmac.certificates.farkas import Infeasibility
 
 FIRST_CHECK = 5

@@ -10,7 +10,7 @@ e the violation there and rho = grad F + (A'l, beta l) what rounding left of the
 (with v = w - w(l) and H v = rho: ||K v||_{S^{-1}} <= ||v||_H <= ||rho|| / mu^{1/2}).
 Cost: one averaging of m + 4 floats, 1 argmin, 3 A, 1 gradient.
 
-:class:`ExplicitBound`, where F(x) = sum_i g_i(x_i) + h(z(x)) (:mod:`ccmac.workspace.explicit`): the
+:class:`ExplicitBound`, where F(x) = sum_i g_i(x_i) + h(z(x)) (:mod:`ccmac.workspace.dual`): the
 bound of :mod:`ccmac.certificates.bound` on the kernel of the C_i, delta = 0 and mu = min_i mu(g_i),
 
     |x - x*| <= |P grad F(x)| / mu,   grad_i F = grad g_i - A_i' grad h(z(x)) / beta,
@@ -37,9 +37,8 @@ from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Images
 from ccmac.runtime.base import Piggyback
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.dual import DualForm
-from ccmac.workspace.explicit import Explicit
+from ccmac.workspace.dual import DualForm, Explicit
+from ccmac.workspace.equations import right_hand_sides
 
 PAIRWISE = 64.0  # operations on an entry and additions on its way into a sum, at most
 

@@ -1,20 +1,26 @@
-"""One agent's block: dense, sparse, a multiple of the identity, or an operator.
+"""The agents' blocks, and the leaf that multiplies by them: M = diag(M_1, ..., M_n).
 
-An operator has ``shape``, ``matvec`` and ``rmatvec``; None is an absent block.
+A block is absent (None), dense, sparse, a multiple of the identity, or an operator with ``shape``,
+``matvec`` and ``rmatvec``. One call over all agents is one block-parallel product: no
+communication, one unit of the family's letter. The order of summation inside a block does not
+depend on which other agents live in the same process.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
+from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.extended import norm, square
 
 
@@ -139,3 +145,219 @@ def powers(lengths: Array) -> Array:
     """Powers of two that bring lengths near one (1 for zero)."""
     safe = np.where(lengths > 0, lengths, 1.0)
     return np.asarray(np.exp2(-np.round(np.log2(safe))))
+
+
+class LocalFamily:
+    """Block-diagonal family ``unit`` in {A, B, C, D}; maps flat (or row-per-agent) arrays."""
+
+    def __init__(
+        self,
+        unit: str,
+        blocks: Sequence[Any],
+        rows: Sequence[int],
+        columns: Sequence[int],
+        ledger: Ledger,
+        *,
+        present: bool | None = None,
+        multiples: Array | None = None,
+    ) -> None:
+        self.unit = unit
+        self.blocks = list(blocks)
+        self.rows = tuple(rows)
+        self.columns = tuple(columns)
+        self.ledger = ledger
+        # Whether any agent anywhere has the block decides the charge, not who lives here.
+        mine = any(b is not None and 0 not in b.shape for b in self.blocks)
+        self.empty = not (mine if present is None else present)
+        self._row_ends = np.concatenate([[0], np.cumsum(self.rows)]).astype(int)
+        self._column_ends = np.concatenate([[0], np.cumsum(self.columns)]).astype(int)
+        alike = self.rows == self.columns and len(set(self.rows)) == 1
+        self._identity: Array | None = None
+        if alike:  # multiples of the identity, where they are not known already
+            known = multiples_of(self.blocks) if multiples is None else multiples
+            self._identity = common_multiples(known)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns) over the owned agents."""
+        return int(self._row_ends[-1]), int(self._column_ends[-1])
+
+    # Copies in another form are made at the first product that needs them. Sums inside a block run
+    # in the same order in all of them.
+    @cached_property
+    def _joined(self) -> sp.csr_array | sp.csc_array | None:
+        """diag(M_1, ..., M_n) of small sparse blocks: one product instead of many."""
+        return _block_diagonal(self.blocks, self.rows, self.columns) if self._small else None
+
+    @cached_property
+    def _small(self) -> bool:
+        """Whether every present block is sparse, and small on the average."""
+        stored = sum(b.nnz for b in self.blocks if is_sparse(b))
+        # stored entries per block up to which blocks are joined
+        return _all_sparse(self.blocks) and stored <= 2000 * len(self.blocks)
+
+    @cached_property
+    def abreast(self) -> sp.csr_array | sp.csc_array | None:
+        """[M_1 ... M_n] of sparse blocks with equally many rows; of large ones only by columns."""
+        if not _all_sparse(self.blocks) or len(set(self.rows)) > 1:
+            return None
+        if not self._small and sum(self.columns) >= self.rows[0]:
+            return None
+        filled = filled_in(self.blocks, self.rows, self.columns)
+        return compressed(sp.hstack(filled, format="csr"))
+
+    @cached_property
+    def _pieces(self) -> list[Any]:
+        """The blocks, each in the form that multiplies fastest."""
+        if isinstance(self.abreast, sp.csc_array):
+            return [some_columns(self.abreast, a, b) for a, b in pairwise(self._column_ends)]
+        return [compressed(b) if is_sparse(b) else row_major(b) for b in self.blocks]
+
+    @cached_property
+    def _batched(self) -> Array | None:
+        return _batch(self.blocks)
+
+    @property
+    def cost(self) -> Cost:
+        """One product, forward or adjoint."""
+        return Cost() if self.empty else Cost({self.unit: 1})
+
+    def forward(self, u: Array) -> Array:
+        """(M_i u_i)_i as a flat array. Cost: 1 product."""
+        if self.empty:
+            return np.zeros(self._row_ends[-1])
+        self.ledger.charge(**{self.unit: 1})
+        if self._identity is not None:
+            return np.asarray((self._identity[:, None] * u.reshape(len(self.rows), -1)).ravel())
+        flat = u.ravel()
+        if self._joined is not None:
+            return np.asarray(self._joined @ flat)
+        if self._batched is not None:
+            return np.asarray(np.matmul(self._batched, flat.reshape(len(self.rows), -1, 1)).ravel())
+        return _laid_out(self._images(_cut(flat, self._column_ends)), self._row_ends)
+
+    def add_forward(self, u: Array, scale: float, out: Array) -> None:
+        """out_i += scale M_i u_i, one row per agent. Cost: 1 product."""
+        # agents from which one pass over all is faster than one for each
+        if self._identity is not None and len(self.rows) <= 64:
+            self.ledger.charge(**{self.unit: 1})
+            for k, c in enumerate(self._identity):
+                out[k] += scale * (c * u[k])
+        elif not self.empty:
+            image = self.forward(u).reshape(out.shape)
+            image *= scale
+            out += image
+
+    def adjoint(self, v: Array) -> Array:
+        """(M_i' v_i)_i as a flat array. Cost: 1 product."""
+        if self.empty:
+            return np.zeros(self._column_ends[-1])
+        self.ledger.charge(**{self.unit: 1})
+        if self._identity is not None:
+            return np.asarray((self._identity[:, None] * v.reshape(len(self.rows), -1)).ravel())
+        flat = v.ravel()
+        if self._joined is not None:
+            return np.asarray(self._joined.T @ flat)
+        if self._batched is not None:
+            stacked = flat.reshape(len(self.rows), -1, 1)
+            return np.asarray(np.matmul(self._batched.swapaxes(1, 2), stacked).ravel())
+        images = self._images(_cut(flat, self._row_ends), adjoint=True)
+        return _laid_out(images, self._column_ends)
+
+    def adjoint_common(self, v: Array, out: Array | None = None) -> Array:
+        """(M_i' v)_i for one v, a flat array. Cost: 1 product."""
+        out = np.empty(self._column_ends[-1]) if out is None else out
+        if self.empty:
+            out[...] = 0.0
+            return out
+        self.ledger.charge(**{self.unit: 1})
+        if self._identity is not None:
+            np.multiply.outer(self._identity, v, out=out.reshape(len(self.rows), -1))
+        elif self.abreast is not None:
+            out[...] = self.abreast.T @ v
+        elif self._batched is not None:
+            stacked = out.reshape(len(self.rows), -1, 1)
+            np.matmul(self._batched.swapaxes(1, 2), v[:, None], out=stacked)
+        else:
+            out[...] = _laid_out(self._images(repeat(v), adjoint=True), self._column_ends)
+        return out
+
+    def forward_sum(self, u: Array) -> Array:
+        """sum_i M_i u_i, not in the order in which agents would add up. Cost: 1 product."""
+        if self.empty:
+            return np.zeros(self.rows[0])
+        self.ledger.charge(**{self.unit: 1})
+        flat = u.ravel()
+        if self._identity is not None:
+            return np.asarray(self._identity @ flat.reshape(len(self.rows), -1))
+        if self.abreast is not None:
+            return np.asarray(self.abreast @ flat)
+        total = np.zeros(self.rows[0])
+        for _, image in self._images(_cut(flat, self._column_ends)):
+            total += image
+        return total
+
+    def _images(
+        self, vectors: Iterable[Array], *, adjoint: bool = False
+    ) -> Iterator[tuple[int, Array]]:
+        """Products one by one, with the places of their agents."""
+        for k, (block, vector) in enumerate(zip(self._pieces, vectors, strict=False)):
+            if block is not None:
+                yield k, multiply(block, vector, adjoint=adjoint)
+
+
+def _cut(flat: Array, ends: NDArray[np.int64]) -> list[Array]:
+    """The agents' pieces of a flat array."""
+    return np.split(flat, ends[1:-1])
+
+
+def _laid_out(images: Iterable[tuple[int, Array]], ends: NDArray[np.int64]) -> Array:
+    """A flat array of the images in their agents' places, zero elsewhere."""
+    out = np.zeros(ends[-1])
+    for k, image in images:
+        out[ends[k] : ends[k + 1]] = image
+    return out
+
+
+def side_by_side(blocks: Sequence[Any], rows: int, columns: Sequence[int]) -> spla.LinearOperator:
+    """[M_1 M_2 ...] as a SciPy operator; None is a block of zeros."""
+    ends = np.concatenate([[0], np.cumsum(columns)]).astype(int)
+
+    def forward(u: Array) -> Array:
+        total = np.zeros(rows)
+        for block, piece in zip(blocks, _cut(u.ravel(), ends), strict=True):
+            if block is not None:
+                total += multiply(block, piece)
+        return total
+
+    def adjoint(v: Array) -> Array:
+        parts = [(k, multiply(b, v, adjoint=True)) for k, b in enumerate(blocks) if b is not None]
+        return _laid_out(parts, ends)
+
+    shape = (rows, int(ends[-1]))
+    return spla.LinearOperator(shape, matvec=forward, rmatvec=adjoint, dtype=np.float64)
+
+
+def _block_diagonal(
+    blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
+) -> sp.csr_array | sp.csc_array:
+    """One matrix for a family of sparse blocks."""
+    filled = filled_in(blocks, rows, columns)
+    starts = np.repeat(np.cumsum([0, *columns[:-1]]), [b.nnz for b in filled])
+    indices = np.concatenate([b.indices for b in filled]) + starts
+    ends = np.cumsum(np.concatenate([[0], *(np.diff(b.indptr) for b in filled)]))
+    data = np.concatenate([b.data for b in filled])
+    return compressed(sp.csr_array((data, indices, ends), shape=(sum(rows), sum(columns))))
+
+
+def _all_sparse(blocks: Sequence[Any]) -> bool:
+    return all(b is None or is_sparse(b) for b in blocks)
+
+
+def _batch(blocks: Sequence[Any]) -> Array | None:
+    """One (agents, rows, columns) array when every block is dense and of one shape."""
+    if not all(isinstance(b, np.ndarray) for b in blocks):
+        return None
+    if len({b.shape for b in blocks}) != 1:
+        return None
+    return np.stack([row_major(b) for b in blocks])

@@ -44,7 +44,7 @@ from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.realizations.base import Certificates
 from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import OPENING, planned_size
+from ccmac.workspace.dual import OPENING, planned_size
 
 Kind = type[Method]
 

@@ -50,9 +50,8 @@ from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import OPENING, planned_size
-from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.dual import DualForm
+from ccmac.workspace.dual import OPENING, DualForm, planned_size
+from ccmac.workspace.equations import right_hand_sides
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from ccmac.storage.checkpoint import Saved, Store
 from ccmac.texts import cut, shown
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
-from ccmac.workspace.explicit import add_to_digest
+from ccmac.workspace.dual import add_to_digest
 
 BAD = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError)
 

@@ -43,8 +43,7 @@ from ccmac.methods.convex import (
 )
 from ccmac.methods.options import option
 from ccmac.methods.paper import imported
-from ccmac.realizations.base import AffineSystem
-from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.base import AffineSystem, ExecutionObjective
 from ccmac.runtime.space import lengths
 from ccmac.workspace import Workspace
 

@@ -3,7 +3,7 @@
 Each agent eliminates its own variables (:mod:`ccmac.workspace.schur`); the sum of what is left
 travels with the equations, and everybody solves alike. A step tells the others what the point
 leaves of all equations, in extended precision: that is both the proof of the point
-(:meth:`ccmac.certificates.proof.Proof.concluded`) and the right-hand side of its refinement. The
+(:meth:`ccmac.certificates.bound.Proof.concluded`) and the right-hand side of its refinement. The
 point itself is kept in two halves, so that what is proved is not its rounding to doubles.
 Needs quadratic objectives and equations that all may know; directions of ker C_i without curvature
 become unknowns of the summed system (:mod:`ccmac.methods.system`).
@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.bound import Proved
+from ccmac.certificates.bound import Contribution, Pieces, Proof, ProofJudge, Proved
 from ccmac.certificates.duality import Duality, DualityJudge
 from ccmac.certificates.gap import Goal
-from ccmac.certificates.proof import Contribution, Pieces, Proof, ProofJudge
 from ccmac.certificates.recession import Recessions
 from ccmac.certificates.stopping import Stop, Stopping
 from ccmac.errors import MethodRefused

@@ -42,8 +42,8 @@ from ccmac.methods.local import ARMIJO, LocalMinimisers, channel_curvatures
 from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.declared import CurvatureTable
+from ccmac.workspace.equations import right_hand_sides
 
 MEMORY = 20
 SIZE = 2 * MEMORY + 1

@@ -34,7 +34,7 @@ from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
-from ccmac.workspace.curvature import DENSE, CurvatureTable
+from ccmac.workspace.declared import DENSE, CurvatureTable
 
 PROBES = 8
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ccmac.certificates.bound import Proof, ProofJudge
 from ccmac.certificates.farkas import (
     Farkas,
     Infeasibility,
@@ -20,7 +21,6 @@ from ccmac.certificates.farkas import (
     gathered_contradiction,
 )
 from ccmac.certificates.multipliers import Recovery
-from ccmac.certificates.proof import Proof, ProofJudge
 from ccmac.certificates.realized import Certifier, RealizedJudge
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Stop

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from ccmac.certificates.bound import Proof
 from ccmac.certificates.inside import Inside, inside, local_numbers
-from ccmac.certificates.proof import Proof
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
@@ -34,7 +34,7 @@ from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.workspace import Workspace
 from ccmac.workspace.constraints import Constraints
-from ccmac.workspace.local import Kernel
+from ccmac.workspace.equations import Kernel
 from ccmac.workspace.schur import LocalModel
 
 UNKNOWNS = 700  # of a system with flat directions: a message of 2 MB, one dense decomposition

@@ -33,7 +33,7 @@ from ccmac.runtime.base import Runtime
 from ccmac.runtime.inprocess import InProcess
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import block_families, right_hand_sides
+from ccmac.workspace.equations import block_families, right_hand_sides
 
 
 class ModelledGraph:

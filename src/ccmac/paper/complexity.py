@@ -32,7 +32,7 @@ from ccmac.paper.realizations.certified import channel_intervals
 from ccmac.paper.realizations.lift_constants import LiftConstants, nonzero
 from ccmac.problem import Problem
 from ccmac.runtime import InProcess
-from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.declared import CurvatureTable
 
 OWN = "CC-MAC"
 STRONG = "strong"

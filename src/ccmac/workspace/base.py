@@ -20,14 +20,10 @@ from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.stack import DENSE, Stack, stack_problem
 from ccmac.workspace.constraints import Constraints, SummedConstraints, affordable
-from ccmac.workspace.coupling import Coupling
-from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.declared import declare, has_form, owned_part
-from ccmac.workspace.dual import DualForm
-from ccmac.workspace.explicit import Explicit
-from ccmac.workspace.local import Kernel, LocalEquations, kernels_of
+from ccmac.workspace.declared import CurvatureTable, owned_part
+from ccmac.workspace.dual import DualForm, Explicit
+from ccmac.workspace.equations import Coupling, Kernel, LocalEquations, SharedEquations, kernels_of
 from ccmac.workspace.schur import Flats, Summed
-from ccmac.workspace.shared import SharedEquations
 
 Found = TypeVar("Found")
 
@@ -82,12 +78,11 @@ class Workspace:
         self.own_condition = 1.0  # of the worst agent's own rows, once they were looked at
         self._gathered: dict[str, Any] = {}  # by name, what agents were asked for
         with self.ledger.phase("setup"):
-            self.problem, limited, declared = owned_part(self.whole, runtime)
+            self.problem, limited, self.curvature = owned_part(self.whole, runtime)
             self.reduction = Reduction.of(self.problem, runtime) if limited else None
             if self.reduction is not None:
                 self.problem = self.reduction.problem
-                declared = declare(self.problem, runtime)
-            self.curvature, self._form, self._own = declared
+                self.curvature = CurvatureTable(self.problem, runtime)
             self.capabilities = _offered(self.curvature)
         if self.stack is not None and self.stack.dim > DENSE:
             self.doubts.append(UNSEEN)
@@ -102,7 +97,6 @@ class Workspace:
         way = self.reduction
         other.whole = whole
         other.doubts = []
-        other._own = None  # linear terms may be others
         before = self.problem if way is None else way.user
         other.problem = whole
         if before is not self.whole:
@@ -189,11 +183,9 @@ class Workspace:
     def eliminated(self) -> DualForm | None:
         """The dual in the coupled multiplier alone, where z follows from it."""
         with self.ledger.phase("setup"):
-            table = self.curvature
-            form = self._form
-            if self.stack is not None or not has_form(self.problem, table, form):
+            if self.stack is not None or not self.curvature.eliminates_z:
                 return None
-            found = DualForm(self.problem, self.runtime, self.coupling, table, form, self._own)
+            found = DualForm(self.problem, self.runtime, self.coupling, self.curvature)
         found.recycles = self.recycles
         return found if found.mu > 0 and found.c > 0 else None
 

@@ -36,8 +36,8 @@ from ccmac.linalg.ranks import rank_cut, redundant, row_space
 from ccmac.linalg.tolerances import EPS, GRAM_RANK, RANK
 from ccmac.problem import Problem
 from ccmac.runtime.base import Piggyback, Runtime
-from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.local import Kernel, LocalEquations
+from ccmac.workspace.declared import CurvatureTable
+from ccmac.workspace.equations import Kernel, LocalEquations
 
 Rows = TypeVar("Rows", Array, Long)
 

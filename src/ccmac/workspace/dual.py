@@ -1,6 +1,7 @@
-"""Quadratic problems whose shared variable everybody can compute from the coupled multiplier.
+"""Problems whose coupled rows give z, vertical learning and its like: their dual form, and F of x.
 
-Where f_i = phi_i(x_i) + (h_i/2) ||z||^2 - g_i'z and B_i = beta_i I, without own equations,
+:class:`DualForm`, for quadratics: everybody computes z from the coupled multiplier. Where f_i =
+phi_i(x_i) + (h_i/2) ||z||^2 - g_i'z and B_i = beta_i I, without own equations,
 
     x_i(l) = argmin phi_i + <A_i'l, x>,   z(l) = (g - beta l) / h,   r = sum_i A_i x_i + beta z - b
 
@@ -12,31 +13,98 @@ multipliers of consensus:
 however unequal the beta_i are. The energy of a multiplier is that of its minimisers:
 r'S^{-1}r = sum_i ||x_i(l) - x_i*||^2_{H_i} + h ||z(l) - z*||^2.
 Cost of knowing: one row of scalars, with the agents' declarations.
+
+:class:`Explicit`, for other losses: z follows from x. With B_i = beta_i I, beta = sum_i beta_i !=
+0, f_i = g_i(x_i) + h_i(z) and no equations on z alone,
+
+    z(x) = -(sum_i A_i x_i - b_i) / beta,     F(x) = sum_i g_i(x_i) + h(z(x)),   h = sum_i h_i,
+
+is all of the problem. Here g_i is a strongly convex quadratic and h_i smooth, entry by entry. Where
+every agent holds the same share of h (their data have the same digest) each knows h = n h_i, and
+its values and slopes cost nothing; else they are summed.
+Cost of knowing: one reduction.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.inputs import Array
-from ccmac.ledger import Cost
-from ccmac.linalg.blocks import entries
+from ccmac.inputs import Array, is_sparse
+from ccmac.ledger import Cost, Costs
+from ccmac.linalg.blocks import entries, has_entries
 from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.symmetric import Solve, factorized
 from ccmac.linalg.tolerances import EPS
+from ccmac.objectives.basic import SquaredDistance
+from ccmac.objectives.entrywise import rise
+from ccmac.objectives.function import Function
+from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
-from ccmac.runtime.base import Piggyback, Runtime
+from ccmac.runtime.base import FLOAT_BYTES, Piggyback, Runtime
 from ccmac.runtime.space import Space, row_dots
-from ccmac.workspace.blocks import block_mean, in_averagings
-from ccmac.workspace.coupling import Coupling, right_hand_sides
-from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.declared import Own, OwnQuadratic, own_parts
+from ccmac.workspace.declared import CurvatureTable, OwnQuadratic, own_parts
+from ccmac.workspace.equations import Coupling, right_hand_sides
+
+PIECE = 16  # columns of a block that are computed at a time, at the least
+TOGETHER = 2**25  # floats that all agents compute at a time, where more columns are no more
+LARGEST = 64  # vectors of a block
+HALVING = 32  # vectors that halve the iterations, as seen on real data
+FLOATS = 2**27  # that all agents may put into one averaging
+OPENING = 192  # the same, where solves come again
+GROWN = 256  # vectors that a sketch grows to with them
+SPARE = 8  # random vectors beyond the columns that see all of their range
+HELD = 2**26  # floats of a sketch that every agent holds, where solves come again
+
+
+def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: int = 0) -> int:
+    """Vectors of a sketch: the least of round k + byte (r + k) where k halves every HALVING.
+
+    Where solves come again, of an operator of rank ``again`` at most: those that they all need
+    together, in several averagings if one cannot hold them.
+    """
+    round_cost = costs.round * runtime.averaging.taking(m).rounds
+    wide = runtime.averaging.taking(LARGEST * m)
+    row_cost = costs.byte * FLOAT_BYTES * wide.floats_sent * m
+    if not round_cost:
+        return 0
+    most = min(LARGEST, m // 4, FLOATS // (m * runtime.n))
+    if again:
+        most = min(GROWN, again + SPARE, m // 4, HELD // m)
+    return min(most, int(HALVING * math.log2(1 + round_cost / row_cost)) if row_cost else most)
+
+
+def in_averagings(runtime: Runtime, m: int, size: int) -> list[int]:
+    """How many of ``size`` vectors travel in each averaging."""
+    most = max(FLOATS // (m * runtime.n), PIECE)
+    return [min(most, size - k) for k in range(0, size, most)]
+
+
+def block_mean(
+    runtime: Runtime, own: Callable[[Array], Iterable[Array]], W: Array, extra: Array | None = None
+) -> tuple[Array, Array]:
+    """Means over agents of their images of W (m x r), and of the rows ``extra``: one averaging.
+
+    ``own`` gives the images of some columns, (m, columns) agent by agent.
+    """
+    m, r = W.shape
+    piece = max(PIECE, TOGETHER // (m * runtime.n))
+    parts = [np.ascontiguousarray(W[:, k : k + piece]) for k in range(0, r, piece)]
+    flat = (map(np.ravel, own(part)) for part in parts)
+    first = 0 if extra is None else extra.shape[1]
+    given = [] if extra is None else [extra]
+    [mean] = runtime.average_in_pieces(chain(given, flat), first + W.size)
+    ends = np.cumsum([part.size for part in parts])[:-1]
+    images = [cut.reshape(m, -1) for cut in np.split(mean[first:], ends)]
+    return images[0] if len(images) == 1 else np.hstack(images), mean[None, :first]
+
 
 TRAVELLING = 2  # vectors for the sketches of later solves that travel with a direction
 ENOUGH = 4  # that join a sketch at a time
@@ -53,18 +121,11 @@ class Whole(NamedTuple):
 class DualForm:
     """The parts of the module text for the agents owned here.
 
-    ``declared`` are all agents' :func:`form_rows`, ``own`` the parts of those here where they have
-    been looked at. F is strongly convex if ``mu`` and ``c`` are positive.
+    F is strongly convex if ``mu`` and ``c`` are positive.
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        runtime: Runtime,
-        coupling: Coupling,
-        table: CurvatureTable,
-        declared: Array,
-        own: Own | None = None,
+        self, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable
     ) -> None:
         self.problem = problem
         self.runtime = runtime
@@ -73,18 +134,19 @@ class DualForm:
         self.table = table
         self.m = problem.m
         self.own_L = table.own_L[list(problem.agents)]  # of the agents here
-        self.beta, self.h = math.fsum(table.multiple), math.fsum(declared[:, 1])
+        self.beta = math.fsum(table.multiple)
+        self.h = math.fsum(table.h)
         self.c = self.beta**2 / self.h * (1 - 8 * EPS)
         least = table.mu_x - 2 * EPS * table.d * table.L_x
         self.mu = min(float(least[table.d > 0].min(initial=math.inf)), self.h * (1 - 4 * EPS))
         self.rank = int(table.d.sum())  # of S - c I, at most
-        self.noise = math.fsum(declared[:, 2])  # of images under S - c I
+        self.noise = math.fsum(table.noise)  # of images under S - c I
         self.space = Space(runtime, list(problem.d.values()), 0)
         self._sketches: dict[tuple[int, int], Nystrom] = {}
         self._kept: list[tuple[Array, Array]] = []  # vectors (m x k) and their images
         self._room = 0  # for vectors that join the sketch
         self.recycles = False
-        hessians = [part.H for part in self.take(problem, own)]
+        hessians = [part.H for part in self.take(problem)]
         plain = all(H.ndim == 1 for H in hessians)
         self._diagonal = np.concatenate([np.zeros(0), *hessians]) if plain else None
         if self.whole is not None:  # sums run over all columns at once
@@ -98,11 +160,10 @@ class DualForm:
             _divided(H) if H.ndim == 1 else factorized(H, np.zeros(H.shape[0])) for H in hessians
         ]
 
-    def take(self, problem: Problem, own: Own | None = None) -> list[OwnQuadratic]:
+    def take(self, problem: Problem) -> list[OwnQuadratic]:
         """Take over right-hand sides and linear terms of a problem with the same matrices."""
-        found = own_parts(problem) if own is None else own
         self.problem, self.b = problem, right_hand_sides(problem).b
-        self.parts = [part for part in found if part is not None]
+        self.parts = [part for part in own_parts(problem) if part is not None]
         assert len(self.parts) == len(problem.agents)
         self.g_x = np.concatenate([np.zeros(0), *(part.g_x for part in self.parts)])
         self.g_z = np.stack([part.g_z for part in self.parts])
@@ -258,3 +319,146 @@ class DualForm:
 def _divided(diagonal: Array) -> Solve:
     """v / diagonal, for one vector or several columns."""
     return lambda v: np.asarray((v.T / diagonal).T)
+
+
+MIXES = 2.0
+DENSE = 3000  # entries of an x_i whose Hessian may be factorized
+
+
+class Explicit:
+    """beta, and h of the agents owned here; ``common``: everybody knows the whole h.
+
+    ``norms`` bounds |A_i|, for all agents.
+    """
+
+    def __init__(
+        self, problem: Problem, runtime: Runtime, table: CurvatureTable, known: Array
+    ) -> None:
+        self.problem = problem
+        self.runtime = runtime
+        self.norms, self.common = known[:, 1], _alike(known)
+        self.beta = math.fsum(table.multiple)
+        self.rank = min(int(table.d.sum()), problem.m)  # of sum_i A_i (...) A_i'
+        zero = SquaredDistance(0.0)
+        self.x_parts, self.parts = (
+            [getattr(agent.objective, name) or zero for agent in problem.agents.values()]
+            for name in ("x_part", "z_part")
+        )
+
+    @classmethod
+    def of(cls, problem: Problem, runtime: Runtime, table: CurvatureTable) -> Explicit | None:
+        """Where the problem has the form of the module text."""
+        if table.multiples is None or not (table.separable and table.smooth):
+            return None
+        if "D" in problem.present or not math.fsum(table.multiple):
+            return None
+        rows = np.array([_declared(problem, i) for i in problem.agents])
+        if runtime.averaging.hides:
+            known = _declared_openly(problem, rows, runtime)
+        else:
+            known = runtime.gather(rows)
+        if not ((known[:, 0] != MIXES).all() or _alike(known)):
+            return None  # what mixes entries is not summed
+        if not known[:, 0].all() or not table.mu_x[table.d > 0].min(initial=math.inf) > 0:
+            return None
+        return cls(problem, runtime, table, known)
+
+    def slopes(self, z: Array) -> Array:
+        """grad h_i(z), one row an agent."""
+        return np.stack([part.gradient_at(z) for part in self.parts])
+
+    def bends(self, z: Array) -> Array:
+        """h_i''(z), one row an agent."""
+        return np.stack([rise(part.gradient_at, z) for part in self.parts])
+
+    def values(self, points: Array) -> Array:
+        """h_i at every row of ``points``, one row an agent."""
+        return np.array([[part.value_at(z) for z in points] for part in self.parts])
+
+    # -- where everybody knows h ------------------------------------------------------------------
+    def value(self, z: Array) -> float:
+        """h(z)."""
+        return self.problem.n * self.parts[0].value_at(z)
+
+    def slope(self, z: Array) -> Array:
+        """grad h(z)."""
+        return np.asarray(self.problem.n * self.parts[0].gradient_at(z))
+
+    def gram(self, z: Array, E: Array) -> Array:
+        """E h''(z) E'."""
+        return self.problem.n * self.parts[0].gram(z, E)
+
+
+def _declared_openly(problem: Problem, rows: Array, runtime: Runtime) -> Array:
+    """The same where rows are hidden: of the norms the sum of squares, in place of the digest the
+    name that a function has for all, if it has one and those here are the same.
+    """
+    names = np.zeros((len(rows), 3))
+    names[:, 0] = list(problem.agents)
+    for k, agent in enumerate(problem.agents.values()):
+        part = getattr(agent.objective, "z_part", None)
+        if isinstance(part, Function) and part.public_name is not None and _alike(rows):
+            names[k] = [-1.0, part.public_name, 0.0]
+    public = runtime.gather(np.hstack([rows[:, :1], names]))
+    square = float(runtime.total(rows[:, 1:2] ** 2)[0])
+    norms = np.full((runtime.n, 1), math.sqrt(square / runtime.n) * (1 + 1e-12))
+    return np.hstack([public[:, :1], norms, public[:, 1:]])
+
+
+def _alike(known: Array) -> bool:
+    """Whether the digests of all h_i are equal."""
+    return bool((known[:, 2:] == known[0, 2:]).all())
+
+
+def _declared(problem: Problem, i: int) -> list[float]:
+    """(has the agent the form, MIXES where h_i mixes entries; a bound on |A_i|; h_i's digest)."""
+    objective = problem.agents[i].objective
+    d = problem.d[i]
+    if not isinstance(objective, Separable):
+        return [0.0] * 5
+    x = objective.x_part
+    z = objective.z_part
+    small = d <= DENSE or (x is not None and x.coordinatewise)
+    quadratic = x is not None and "quadratic" in x.capabilities and small
+    known = z is None or ("gradient" in z.capabilities and z.has_gram)
+    A = problem.agents[i].A
+    if (d and not quadratic) or not known or not (A is None or has_entries(A)):
+        return [0.0] * 5
+    return [1.0 if z is None or z.coordinatewise else MIXES, _norm(A), *digest(z)]
+
+
+def digest(part: Any) -> list[float]:
+    """Of a function's data, in three floats."""
+    state = hashlib.sha256()
+    add_to_digest(state, part)
+    return [float(int(state.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
+
+
+def _norm(block: Any) -> float:
+    """A bound on the norm of |block|: that of Frobenius, or of rows and columns."""
+    if block is None or 0 in block.shape:
+        return 0.0
+    entries = abs(block)
+    rows, columns = (float(np.asarray(entries.sum(axis=k)).max()) for k in (1, 0))
+    frobenius = float(np.linalg.norm(block.data if is_sparse(block) else np.ravel(block)))
+    return min(frobenius, math.sqrt(rows * columns)) * (1 + 1e-12)
+
+
+def add_to_digest(state: Any, value: Any) -> None:
+    """Data of any kind to a digest, with their shapes, so that nothing runs into its neighbor."""
+    if isinstance(value, Function):
+        state.update(type(value).__name__.encode())
+        value = value.state()
+    if isinstance(value, Mapping):
+        value = [item for pair in sorted(value.items()) for item in pair]
+    if isinstance(value, list | tuple):
+        state.update(b"[%d" % len(value))
+        for item in value:
+            add_to_digest(state, item)
+    elif is_sparse(value):
+        rows = value.tocsr()
+        add_to_digest(state, [*rows.shape, rows.data, rows.indices.astype(np.int64), rows.indptr])
+    elif isinstance(value, np.ndarray):
+        state.update(str((value.dtype, value.shape)).encode() + value.tobytes())
+    else:
+        state.update(f"{value!r};".encode())

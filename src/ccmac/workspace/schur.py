@@ -36,7 +36,7 @@ from ccmac.linalg.blocks import dense
 from ccmac.linalg.ranks import rank_cut
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-from ccmac.workspace.local import Kernel
+from ccmac.workspace.equations import Kernel
 
 
 @dataclass(frozen=True)

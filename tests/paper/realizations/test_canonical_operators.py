@@ -21,7 +21,7 @@ from ccmac.paper.realizations.inverse_root import inverse_root_polynomial
 from ccmac.paper.realizations.normalized import Channel
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
-from ccmac.workspace.coupling import block_families, right_hand_sides
+from ccmac.workspace.equations import block_families, right_hand_sides
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
 BLOCKS = "ABCD"

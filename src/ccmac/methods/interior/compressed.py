@@ -40,10 +40,9 @@ from ccmac.objectives.separable import Separable
 from ccmac.problem import Agent, Problem
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import FLOATS, SPARE
-from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.explicit import digest
+from ccmac.workspace.declared import CurvatureTable
+from ccmac.workspace.dual import FLOATS, SPARE, digest
+from ccmac.workspace.equations import right_hand_sides
 
 COLUMNS = 500  # of all agents together
 HINGE_FLOATS = 28  # kept by the agent that works for all, times rows times columns (as measured)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
 from ccmac.methods.interior.local import Elimination, LocalSystem, sparse_factor
-from ccmac.workspace.coupling import BITS, bits, words
+from ccmac.workspace.equations import BITS, bits, words
 
 PROXIMAL = 1e-11  # weight of z and of lambda: dependent coupled rows, free directions of z,
 SEEN = 64 * EPS  # which rounding of a row's largest entry must not hide

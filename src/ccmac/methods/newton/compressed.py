@@ -1,6 +1,6 @@
 """cross-newton where all columns together are fewer than the rows: everybody minimises alone.
 
-On :mod:`ccmac.workspace.explicit` with an h that all know. Agent i, g_i(x) = x'H_i x/2 - s_i'x,
+On :mod:`ccmac.workspace.dual` with an h that all know. Agent i, g_i(x) = x'H_i x/2 - s_i'x,
 H_i = L_i L_i', turns its own unknowns by an orthogonal matrix O_i that nobody else knows,
 
     x_i = H_i^{-1} s_i + R_i c_i,    R_i = L_i'^{-1} O_i,    E_i = -A_i R_i,
@@ -35,8 +35,8 @@ from ccmac.methods.base import Iteration, State, known, vector
 from ccmac.methods.newton.eliminated import Reduced
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.explicit import Explicit
+from ccmac.workspace.dual import Explicit
+from ccmac.workspace.equations import right_hand_sides
 
 FLOATS = 2**26  # of all E_i, which every agent keeps
 

@@ -41,8 +41,8 @@ from ccmac.methods.base import Iteration, State, known, rows, vector
 from ccmac.methods.local import ARMIJO, Factorized, OwnEquations
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.explicit import Explicit
+from ccmac.workspace.dual import Explicit
+from ccmac.workspace.equations import right_hand_sides
 
 ALIKE = 1e-13
 

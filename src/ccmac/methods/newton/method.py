@@ -35,9 +35,8 @@ from ccmac.methods.system import Whitened
 from ccmac.plans import SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.constraints import Constraints
-from ccmac.workspace.explicit import Explicit
+from ccmac.workspace.dual import Explicit, planned_size
 from ccmac.workspace.schur import LocalModel, residuals
 
 LENGTHS = np.array([0.5**j for j in range(8)])

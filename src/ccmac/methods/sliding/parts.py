@@ -20,8 +20,7 @@ from ccmac.objectives.limited import Limited
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent, Problem
-from ccmac.realizations.base import Realized
-from ccmac.realizations.objective import ExecutionObjective, proximal
+from ccmac.realizations.base import ExecutionObjective, Realized, proximal
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 

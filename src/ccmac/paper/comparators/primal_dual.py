@@ -29,8 +29,7 @@ from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES, RealizedIteration
 from ccmac.paper.comparators.tuning import TUNE, refuse_both, tuned
 from ccmac.realizations.averaged.rule import Wanted, averaged
-from ccmac.realizations.base import Certificates, Realized
-from ccmac.realizations.objective import proximal
+from ccmac.realizations.base import Certificates, Realized, proximal
 from ccmac.workspace import Workspace
 
 BALANCES = (1.0, 0.1, 0.3, 3.0, 10.0)

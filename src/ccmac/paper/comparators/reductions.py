@@ -24,14 +24,13 @@ from numpy.typing import NDArray
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.blocks import dense
-from ccmac.linalg.families import LocalFamily
+from ccmac.linalg.blocks import LocalFamily, dense
 from ccmac.methods.base import Iteration, State, vector
 from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.paper.comparators.pooling import pooled_loss, pooled_multiple
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.equations import right_hand_sides
 
 REDUCTIONS = ("R1", "R2", "R3")
 

@@ -40,7 +40,7 @@ from ccmac.paper.experiments.plugins import DATASETS, HARD, PROBLEMS
 from ccmac.paper.experiments.records import thinned, write_record
 from ccmac.paper.experiments.runs import SuiteRun
 from ccmac.problem import Problem
-from ccmac.realizations.objective import modelled_rounds
+from ccmac.realizations.base import modelled_rounds
 from ccmac.results import Result, Solution
 from ccmac.runtime import InProcess
 from ccmac.version import __version__, source_digest

@@ -46,11 +46,18 @@ from ccmac.paper.realizations.normalized import (
     squared_singular_range,
 )
 from ccmac.problem import Problem
-from ccmac.realizations.base import Certificates, Interval, Realized, refuse_part, refuse_unknown
-from ccmac.realizations.objective import OracleObjective, modelled_rounds
+from ccmac.realizations.base import (
+    Certificates,
+    Interval,
+    OracleObjective,
+    Realized,
+    modelled_rounds,
+    refuse_part,
+    refuse_unknown,
+)
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import block_families, right_hand_sides
+from ccmac.workspace.equations import block_families, right_hand_sides
 
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
 MODELS = ("channel-2", "paper-6")

@@ -42,12 +42,11 @@ from ccmac.paper.realizations.normalized import (
     spread_over,
 )
 from ccmac.problem import Problem
-from ccmac.realizations.base import Certificates, Realized
-from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.base import Certificates, ExecutionObjective, Realized
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import block_families, right_hand_sides
-from ccmac.workspace.curvature import ScaledCurvature
+from ccmac.workspace.declared import ScaledCurvature
+from ccmac.workspace.equations import block_families, right_hand_sides
 
 LOCAL_ACCURACY = 0.5
 

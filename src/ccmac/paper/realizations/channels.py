@@ -23,7 +23,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.families import LocalFamily
+from ccmac.linalg.blocks import LocalFamily
 from ccmac.paper.polynomials import graph_filter, graph_filter_degree
 from ccmac.paper.realizations.inverse_root import InverseRoot
 from ccmac.paper.realizations.normalized import Channel
@@ -31,7 +31,7 @@ from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import block_families, right_hand_sides
+from ccmac.workspace.equations import block_families, right_hand_sides
 
 DENSE = 64  # agents up to which the filter is one matrix in a fused simulation
 

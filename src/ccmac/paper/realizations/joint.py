@@ -22,15 +22,17 @@ from ccmac.paper.realizations.even_rows import even_rows
 from ccmac.paper.realizations.joint_spectrum import joint_spectrum
 from ccmac.realizations.base import (
     AffineSystem,
+    ExecutionObjective,
     Interval,
+    OracleObjective,
     Realized,
+    modelled_rounds,
     refuse_part,
     refuse_unknown,
     resolved,
 )
-from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import block_families, right_hand_sides
+from ccmac.workspace.equations import block_families, right_hand_sides
 
 INTERVALS = ("tight", "minimal")
 

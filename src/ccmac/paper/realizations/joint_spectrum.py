@@ -20,7 +20,7 @@ from ccmac.linalg.tolerances import DENSE_MARGIN, GRAM_RANK
 from ccmac.paper.envelope import scalar_balance
 from ccmac.problem import Problem
 from ccmac.realizations.base import Interval
-from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.declared import CurvatureTable
 
 if TYPE_CHECKING:
     from ccmac.paper.realizations.joint import JointSystem

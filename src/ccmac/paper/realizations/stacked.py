@@ -27,8 +27,7 @@ from ccmac.paper.realizations.normalized import (
     WhitenedChannel,
     spread_over,
 )
-from ccmac.realizations.base import Interval, Realized, refuse_unknown
-from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.base import ExecutionObjective, Interval, Realized, refuse_unknown
 from ccmac.stack import DENSE
 from ccmac.workspace import Workspace
 

@@ -28,16 +28,25 @@ from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
 from ccmac.linalg.symmetric import gram_extremes
 from ccmac.linalg.tolerances import EPS, KERNEL
-from ccmac.realizations.averaged.normalizers import Deflation, Gram, Normalizer, SemiIteration
-from ccmac.realizations.averaged.system import AveragedSystem
-from ccmac.realizations.base import Certificates, Images, Interval, Realized, resolved
-from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.averaged.system import (
+    AveragedSystem,
+    Deflation,
+    Gram,
+    Normalizer,
+    SemiIteration,
+)
+from ccmac.realizations.base import (
+    Certificates,
+    ExecutionObjective,
+    Images,
+    Interval,
+    Realized,
+    resolved,
+)
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import block_mean, planned_size
-from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.curvature import CurvatureTable, ScaledCurvature
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.shared import SharedEquations
+from ccmac.workspace.declared import CurvatureTable, ScaledCurvature
+from ccmac.workspace.dual import block_mean, planned_size
+from ccmac.workspace.equations import LocalEquations, SharedEquations, right_hand_sides
 
 BLOCKS = 3  # products with blocks: the vectors beyond the first third show what a deflation leaves
 LANCZOS_STEPS = 18
