@@ -1,6 +1,7 @@
 """Which ccmac this is: the installed version, and a digest of the source that runs."""
 
 import hashlib
+import re
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -9,6 +10,14 @@ try:
     __version__ = version("ccmac")
 except PackageNotFoundError:
     __version__ = "0+unknown"
+
+
+def series(version: str = __version__) -> str:
+    """``1.4`` of ``1.4.2``: releases that differ in the last number talk to each other and read
+    each other's checkpoints. What is no release keeps its whole name.
+    """
+    found = re.fullmatch(r"(\d+\.\d+)\.\d+", version)
+    return found[1] if found else version
 
 
 @cache

@@ -62,11 +62,21 @@ def test_owners(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 def test_parties_who_take_no_connections(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     names = ["bank", "shop", "clinic"]
     place = tmp_path / "credit"
-    new = ["vfl", "new", str(place), "--parties", ",".join(names), "--port", fresh_port()]
-    assert main([*new, "--relay"]) == 0
+    more = ["--parties", ",".join(names), "--port", fresh_port(), "--relay"]
+    assert main(["vfl", "new", str(place), *more]) == 0
     assert not any("listen" in (place / name / "me.toml").read_text() for name in names)
-    assert main(["owners", "try", str(place)]) == 0
-    assert capfd.readouterr().out.count("have met") == len(names)
+    limit = "max_iterations = 3\n"
+    for old, new, code in (
+        ("tol =", f'method = "cross-apapc"  # steps\n{limit}tol =', 1),
+        (limit, "", 0),
+    ):
+        for name in names:
+            file = place / name / "me.toml"
+            file.write_text(file.read_text().replace(old, new))
+        assert main(["owners", "try", str(place)]) == code
+        said = capfd.readouterr().out
+        assert said.count("have met") == len(names)
+    assert said.count("continues after iteration 3") == len(names)
     tables = [pd.read_csv(place / name / "table.csv", index_col="id") for name in names]
     y = tables[0].pop("y")
     X = pd.concat(tables, axis=1)

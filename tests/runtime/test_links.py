@@ -26,6 +26,7 @@ from ccmac.runtime.links import Credentials, Links
 from ccmac.runtime.owners import between_owners
 from ccmac.runtime.wire import BYE, DATA, HELLO, REFUSE, Frame, Numbering, Violation
 from ccmac.storage.keys import make_keys
+from ccmac.version import __version__
 from owners import Neighborhood, at_once
 
 pytest.importorskip("cryptography")
@@ -340,9 +341,7 @@ def test_replayed_and_truncated_messages_are_refused_by_name_and_nothing_is_lost
     sent = [f"message {k}".encode() for k in range(4)]
 
     def hello(arrived: int) -> bytes:
-        facts = {"the public file": "1"}
-        greeting = wire.hello(protocol=1, agent=1, session="s", facts=facts, arrived=arrived)
-        return wire.encode(HELLO, 0, 0, greeting)
+        return greeting(arrived=arrived)
 
     def misbehave() -> None:
         first = wire.encode(DATA, 0, 0, sent[0])
@@ -376,11 +375,11 @@ def test_replayed_and_truncated_messages_are_refused_by_name_and_nothing_is_lost
 
 
 # -- neighbors that misbehave ----------------------------------------------------------------------
-def greeting(agent: int = 1, arrived: int = 0) -> bytes:
+def greeting(**more: Any) -> bytes:
     """What agent 1 says first."""
     facts = {"the public file": "1"}
-    said = wire.hello(protocol=1, agent=agent, session="s", facts=facts, arrived=arrived)
-    return wire.encode(HELLO, 0, 0, said)
+    said = {"protocol": 1, "agent": 1, "session": "s", "facts": facts, "arrived": 0}
+    return wire.encode(HELLO, 0, 0, wire.hello(**{**said, "version": __version__, **more}))
 
 
 def against(
@@ -490,6 +489,30 @@ def test_a_flood_is_not_read(tmp_path: Path) -> None:
     assert [len(message) for message in found] == [1 << 20] * 2
     assert sum(sent) < 100 << 20
     assert seconds < 13.0
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "well"),
+    [
+        ("1.4.2", "1.4.7", True),
+        ("1.4.2", "1.5.0", False),
+        ("1.4.0", "1.4.0rc1", False),
+        ("1.4.2", "\x1b[31m" * 99, False),
+    ],
+)
+def test_patch_releases_talk_to_each_other_and_others_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: str, theirs: str, well: bool
+) -> None:
+    monkeypatch.setattr("ccmac.runtime.links.__version__", ours)
+    rows = [wire.encode(DATA, k, 0, bytes(8)) for k in range(2)]
+    said = greeting(version=theirs) + b"".join(rows) + wire.encode(BYE, 2, 0)
+    found, _, _ = against(tmp_path / "keys", lambda c: c.sendall(said))
+    if well:
+        assert found == [bytes(8)] * 2
+    else:
+        assert isinstance(found, InputError)
+        assert f"have ccmac {ours} and " in str(found)
+        assert theirs in str(found) or "\x1b" not in str(found)
 
 
 @pytest.mark.parametrize("averaging", ["relay", "tree", "masked"])

@@ -6,18 +6,17 @@ Nobody needs the whole problem, and nobody talks to others than its neighbors.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ccmac.api import solve
-from ccmac.cli.options import AsJson, Log, Page, watching
+from ccmac.cli.options import AsJson, Log, Page, checkpoint, watching
 from ccmac.cli.solution import try_out, write
 from ccmac.cli.solve import exit_code, report
 from ccmac.methods.registry import parse
 from ccmac.owners.session import Owner, stopped_by
 from ccmac.problem import Agent
-from ccmac.storage.files import try_file
 
 EPILOG = (
     "Example: `ccmac agent me.toml`, at every owner, in any order\n\n"
@@ -50,10 +49,7 @@ def show(
     problem = public.problem(mine.agent, agent)
     out = asked.path(mine.out)
     try_out(out)
-    checkpoint: dict[str, Any] | None = None
-    if mine.checkpoint is not None:
-        checkpoint = {"path": asked.path(mine.checkpoint), "every": mine.every}
-        try_file(checkpoint["path"] / "try")
+    kept = checkpoint(file, mine.checkpoint, mine.every)
     record = {
         "agent": mine.agent,
         "size": {"n": public.agents, "q": public.q, "m": public.m},
@@ -69,7 +65,7 @@ def show(
             seed=public.seed,
             max_iterations=public.max_iterations,
             max_seconds=mine.max_seconds,
-            checkpoint=checkpoint,
+            checkpoint=kept,
         )
         write(out, result, public.agents, record)
         who = stopped_by(runtime, result)

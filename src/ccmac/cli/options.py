@@ -20,6 +20,7 @@ from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import HELP, as_network
 from ccmac.problem import Problem
+from ccmac.storage.files import try_file
 from ccmac.texts import dumps, nearest, shown
 
 WIDTH = 80
@@ -110,6 +111,15 @@ def watching(log: Path | None, page: str | None) -> Any:
     from ccmac.storage.owner import address
 
     return RunStatus(log, None if page is None else address(Path("--status"), page))
+
+
+def checkpoint(file: Path, folder: str | None, every: int) -> dict[str, Any] | None:
+    """An owner's own checkpoints, as ``solve`` takes them; the folder can be written."""
+    if folder is None:
+        return None
+    place = file.parent / folder
+    try_file(place / "try")
+    return {"path": place, "every": every}
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

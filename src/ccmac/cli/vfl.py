@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from ccmac.api import make_runtime
-from ccmac.cli.options import AsJson, Log, Page, fitted, print_json, watching
+from ccmac.cli.options import AsJson, Log, Page, checkpoint, fitted, print_json, watching
 from ccmac.cli.owners import ByRelay, Place, Port, Requests
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
@@ -61,6 +61,8 @@ class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: str | None = None
     columns: list[str] | None = None
     new: str | None = None
+    checkpoint: str | None = None
+    every: int = 50
     link: LinkTable | None = None
     model: Terms = Terms()
 
@@ -96,8 +98,9 @@ def take_part(file: File, *, log: Log = None, status: Page = None, as_json: AsJs
     place = file.parent / me.table
     table, y = read_table(place, me.party, me.key, label=me.label, columns=me.columns)
     check_own(me.agreement, table, y)
+    kept = checkpoint(file, me.checkpoint, me.every)
     with connected(file, me, watching(log, status)) as runtime:
-        model, rows, result = train(me.agreement, table, y, runtime)
+        model, rows, result = train(me.agreement, table, y, runtime, kept)
         atomic_write(out / SCORES, write_scores(rows.keys, model.scores(rows)))
         atomic_write(out / MODEL, write_model(model))
     if as_json:

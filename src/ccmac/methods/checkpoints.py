@@ -32,10 +32,11 @@ from ccmac.runtime.masked import Masked
 from ccmac.storage.agents import encode_objective
 from ccmac.storage.checkpoint import Saved, Store
 from ccmac.texts import cut, shown
-from ccmac.version import __version__
+from ccmac.version import __version__, series
 from ccmac.workspace import Workspace
 from ccmac.workspace.dual import add_to_digest
 
+VERSION = "the version of ccmac"
 BAD = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError)
 
 
@@ -60,7 +61,7 @@ class Asked:
         request = self.request
         certified = getattr(self.method, "schedule", None) == "certified"
         found = {
-            "the version of ccmac": __version__,
+            VERSION: series(__version__),
             "the sizes of the problem": [work.problem.n, work.problem.q, work.problem.m],
             "the channels of the stack": [] if work.stack is None else list(work.stack.channels),
             "the network": work.runtime.network.weights,
@@ -214,6 +215,8 @@ class Checkpoints:
         if agents:
             more = ", ..." if len(agents) > 3 else ""
             other.append(f"the data of agent {', '.join(map(str, agents[:3]))}{more}")
+        if VERSION in other:
+            other[other.index(VERSION)] += f" ({__version__} after {saved.meta.get('version')})"
         if other:
             verb = "differs" if len(other) == 1 else "differ"
             self.refuse(f"{', '.join(other)} {verb} from the stored run's")
@@ -281,6 +284,7 @@ class Checkpoints:
             "planned": [self.planned, self.target],
             "steps": self.steps,
             "method": self.method,
+            "version": __version__,
             "numbers": state.numbers(),
             "stopping": self.stopping.memory() if self.stopping is not None else {},
             "ledger": self.runtime.ledger.as_dict(),

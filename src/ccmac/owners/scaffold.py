@@ -63,6 +63,8 @@ table = "table.csv"             # my columns, a row for each key
 key = "id"                      # the column of keys, by which rows are joined
 new = "new.csv"                 # new rows for: ccmac vfl predict me.toml
 out = "result"                  # where my weights and scores go
+checkpoint = "state"            # to go on after a stop; delete it to begin anew
+every = 50                      # iterations between two checkpoints
 {label}
 [model]                         # the same at all parties
 loss = "squared"                # or logistic, huber, hinge, multinomial, ...

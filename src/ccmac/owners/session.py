@@ -17,7 +17,6 @@ from ccmac.runtime.leading import fingerprint
 from ccmac.runtime.links import Credentials, Links
 from ccmac.runtime.owners import between_owners
 from ccmac.storage import owner
-from ccmac.version import __version__
 
 
 def stopped_by(runtime: Distributed, result: Result) -> str:
@@ -61,7 +60,6 @@ class Owner:
         files = [str(self.path(name)) for name in (mine.certificate, mine.key, mine.authority)]
         listen = None if mine.listen is None else owner.address(self.place, mine.listen)
         facts = {
-            "the version of ccmac": __version__,
             "the public file": public.digest(),
             "the network": owner.short(fingerprint(self.network, self.averaging).encode()),
         }

@@ -18,7 +18,7 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging
-from ccmac.version import __version__
+from ccmac.version import series
 
 if TYPE_CHECKING:
     from ccmac.runtime.base import Runtime
@@ -33,7 +33,7 @@ def fingerprint(network: Network, averaging: Averaging) -> str:
     weights = network.weights
     for part in (weights.indptr, weights.indices, weights.data, averaging.routes):
         digest.update(np.ascontiguousarray(part).tobytes())
-    return f"{__version__} {network.n} {averaging.described} {digest.hexdigest()}"
+    return f"{series()} {network.n} {averaging.described} {digest.hexdigest()}"
 
 
 def arithmetic() -> bytes:

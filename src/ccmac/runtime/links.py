@@ -45,6 +45,7 @@ from ccmac.runtime.identity import Identity
 from ccmac.runtime.relay import request
 from ccmac.runtime.streams import Streams, plain, secured
 from ccmac.runtime.wire import BEAT, BYE, DATA, END, HELLO, REFUSE, Frame, Numbering, Violation
+from ccmac.version import __version__, series
 
 __all__ = ["Credentials", "Links"]
 
@@ -490,6 +491,7 @@ class Links:
             agent=self.me,
             session=self.session,
             facts=self.facts,
+            version=__version__,
             arrived=peer.numbering.arrived,
             knows=peer.session if peer.begun else None,
         )
@@ -502,8 +504,12 @@ class Links:
         theirs, session, arrived = (facts.get(key) for key in ("facts", "session", "arrived"))
         if not isinstance(theirs, dict) or type(arrived) is not int:
             raise Violation("does not say what it has")
+        version = str(facts.get("version"))
         differing = [what for what, mine in self.facts.items() if theirs.get(what) != mine]
-        if differing:
+        if series(version) != series(__version__):
+            line = f"agents {self.me} and {peer.number} have ccmac {__version__} and {version}"
+            self.fail(InputError(f"{line}; install one of them, or its patches, at all owners"))
+        elif differing:
             what = ", ".join(differing)
             line = f"agents {self.me} and {peer.number} differ in {what}; give all owners the same"
             self.fail(InputError(line))

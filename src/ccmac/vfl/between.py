@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,9 +180,16 @@ def check_own(agreement: Agreement, table: PartyTable, y: Any = None) -> None:
 
 
 def train(
-    agreement: Agreement, table: PartyTable, y: Any, runtime: Runtime
+    agreement: Agreement,
+    table: PartyTable,
+    y: Any,
+    runtime: Runtime,
+    checkpoint: Mapping[str, Any] | None = None,
 ) -> tuple[PartyModel, PartyTable, Result]:
-    """Fit with the others; (this party's model, its rows as they were joined, the result)."""
+    """Fit with the others; (this party's model, its rows as they were joined, the result).
+
+    ``checkpoint`` as in :func:`ccmac.solve`: a folder of this party's own.
+    """
     me = _place(agreement, table.party, runtime)
     _compare(agreement, runtime)
     order = joined_rows(agreement, table.keys, runtime)
@@ -216,6 +223,7 @@ def train(
         agreement.tol,
         runtime=runtime,
         max_iterations=agreement.max_iterations,
+        checkpoint=checkpoint,
     )
     coef = np.reshape(result.x[0], (-1, labels.outputs))
     coef = coef if scale is None else coef / scale[:, None]

@@ -67,6 +67,16 @@ def told(result: ccmac.Result) -> list[Any]:
     return [*facts, result.z.tobytes(), coupled]
 
 
+def horizon(problem: ccmac.Problem, runtime: ccmac.Runtime) -> list[ccmac.Result]:
+    """A receding horizon: set up once; update, solve, update, solve."""
+    prepared = ccmac.prepare(problem, method="cross-cg", runtime=runtime)
+    found = [prepared.solve(1e-8)]
+    for k in range(2):
+        prepared.update(b={i: agent.b + 0.1 * k for i, agent in problem.agents.items()})
+        found.append(prepared.solve(1e-8, warm_start=found[-1]))
+    return found
+
+
 def forked(work: Callable[[int], None], agents: int) -> int:
     """``work(i)`` in a process for every agent; how many failed."""
     children = []
@@ -95,6 +105,9 @@ def main() -> None:
         alone = ccmac.InProcess(NETWORK, fused=False, averaging=averaging)
         expected.append(ccmac.solve(problem, runtime=alone, **options))
 
+    alone = ccmac.InProcess(NETWORK, fused=False, averaging=averaging)
+    steps = horizon(quadratic(), alone)
+
     def owner(i: int) -> None:
         with place.links(i) as links:
             links.start()
@@ -108,6 +121,12 @@ def main() -> None:
                 assert list(result.agents) == [i]
                 counted = runtime.transport.rounds - runtime.observed
                 assert counted == result.ledger.total("rounds"), name
+            problem = quadratic()
+            part = ccmac.Problem({i: problem.agents[i]}, n=AGENTS, q=problem.q, m=problem.m)
+            found = horizon(part, between_owners(links, NETWORK, averaging))
+            for result, whole in zip(found, steps, strict=True):
+                assert told(result) == told(whole), "horizon"
+                assert result.x[0].tobytes() == whole.x[i].tobytes(), "horizon"
 
     failed = forked(owner, AGENTS)
     print(f"{len(expected)} runs, {failed} owners failed")
