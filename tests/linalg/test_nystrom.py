@@ -28,20 +28,15 @@ def spread(seed: int, m: int, rank: int, decades: float) -> np.ndarray:
     decades=st.floats(0, 12),
     c=st.sampled_from([1e-6, 1e-3, 1.0]),
     repeated=st.booleans(),
-    grown=st.booleans(),
 )
 def test_a_sketch_stays_below(
-    seed: int, m: int, size: int, decades: float, c: float, repeated: bool, grown: bool
+    seed: int, m: int, size: int, decades: float, c: float, repeated: bool
 ) -> None:
     S = spread(seed, m, max(1, m // 2), decades)
     W = random_signs(m, min(size, m), seed)
     if repeated:
         W = np.hstack([W, W[:, :1] * (1 + 1e-9)])
     found = Nystrom.of(W, S @ W, EPS * m * np.linalg.norm(S))
-    if grown:
-        P = np.linalg.qr(np.random.default_rng(seed).standard_normal((m, 3)))[0]
-        P[:, 0] = W[:, 0] + 1e-7 * P[:, 0]  # nearly nothing new
-        found = found.grown(P, S @ P)
     M = found.plus(c)
     assert M.share > 0.9
     B = M.B
@@ -63,7 +58,7 @@ def test_enough_vectors_give_the_matrix_itself() -> None:
 
 
 def test_no_vectors() -> None:
-    M = Nystrom.nothing(4).plus(2.0)
+    M = Nystrom(np.zeros((4, 0))).plus(2.0)
     v = np.arange(4.0)
     assert M.solve(v) == pytest.approx(v / 2)
     assert M.norm(v) == pytest.approx(np.linalg.norm(v) / math.sqrt(2))

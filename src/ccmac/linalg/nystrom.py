@@ -13,16 +13,13 @@ with E = B L' - S W and L L' >= W'S W,
 (with a = B'x and u = W L^{-T} a: 0 <= (x - u)'S(x - u) <= x'Sx - |a|^2 + 2 x'E L^{-T} a). A shift
 of the core by nu I, nu above the rounding, makes F = L L' - W'S W >= 0. Hence
 S + c I >= (1 - e/sqrt c) M.
-Further vectors P with their images extend L by rows P'B: B_new = (S P - B B'P) L_new^{-T}.
-No communication: who computes Y pays.
-Cost: 4 m r^2 operations once (4 m r k for k more vectors), 4 m r a solve.
+No communication: who computes Y pays. Cost: 4 m r^2 operations once, 4 m r a solve.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,72 +42,32 @@ def random_signs(m: int, r: int, seed: int) -> Array:
 
 @dataclass(frozen=True)
 class Nystrom:
-    """B with B B' <= S; ``off`` >= ||E||, ``floor`` <= F's least eigenvalue, ``length`` = ||L||_F.
-
-    ``noise``: images are known with ||Y - S W|| <= noise ||W||_F (infinite: nothing is known).
-    """
+    """B with B B' <= S, but for the ``e`` of the module text (infinite: nothing is known)."""
 
     B: Array
-    noise: float
-    off: float = 0.0
-    floor: float = math.inf
-    length: float = 0.0
-
-    @cached_property
-    def inner(self) -> Array:
-        """B'B."""
-        return np.asarray(self.B.T @ self.B)
-
-    @property
-    def e(self) -> float:
-        """Of the module text."""
-        return self.off / math.sqrt(self.floor)
-
-    @classmethod
-    def nothing(cls, m: int, noise: float = math.inf) -> Nystrom:
-        """No vectors: B B' = 0."""
-        return cls(np.zeros((m, 0)), noise)
+    e: float = 0.0
 
     @classmethod
     def of(cls, W: Array, Y: Array, noise: float = math.inf) -> Nystrom:
-        """From test vectors and their images."""
-        return cls.nothing(len(W), noise).grown(W, Y)
-
-    def grown(self, P: Array, Y: Array) -> Nystrom:
-        """With further vectors and their images."""
-        if not P.shape[1]:
-            return self
-        m, k = P.shape
-        r = self.B.shape[1] + k
-        size_P = _size(P)
-        size_Y = _size(Y)
-        size_B = _size(self.B)
-        off = self.noise * size_P
-        rounding = 2 * EPS * (m + r) * size_P * (size_Y + size_P * size_B**2) + size_P * off
-        core = P.T @ Y
+        """From test vectors and their images, known with ||Y - S W|| <= noise ||W||_F."""
+        m, r = W.shape
+        if not r:
+            return cls(W)
+        off = noise * _size(W)
+        rounding = 2 * EPS * (m + r) * _size(W) * _size(Y) + _size(W) * off
+        core = W.T @ Y
         # nu over the mean of the core's diagonal, at the least
-        nu = 1e-9 * float(np.trace(core)) / k
-        # P'B, the new rows of L, differ from P'S W L^{-T}: what F has outside its diagonal blocks.
-        mixed = size_P * (self.off + 2 * EPS * m * size_B * self.length)
+        nu = 1e-9 * float(np.trace(core)) / r
         if math.isfinite(rounding):
-            nu = max(nu, 4 * (rounding + mixed * (mixed / self.floor)))
-        rows = P.T @ self.B
-        rest = 0.5 * (core + core.T) - rows @ rows.T
-        rest[np.diag_indices_from(rest)] += nu
-        L = np.linalg.cholesky(rest)
-        left = Y - self.B @ rows.T
-        more = scipy.linalg.solve_triangular(L, left.T, lower=True, check_finite=False).T
-        size_L = math.hypot(_size(rows), _size(L))
-        B = np.hstack([self.B, more])
-        off += 2 * EPS * r * _size(B) * size_L
-        turn = 1 + mixed / self.floor
-        floor = min(self.floor, 0.5 * nu) / turn / turn
-        length = math.hypot(self.length, size_L)
-        return Nystrom(B, self.noise, math.hypot(self.off, off), floor, length)
+            nu = max(nu, 4 * rounding)
+        L = np.linalg.cholesky(0.5 * (core + core.T) + nu * np.eye(r))
+        B = scipy.linalg.solve_triangular(L, Y.T, lower=True, check_finite=False).T
+        off += 2 * EPS * r * _size(B) * _size(L)
+        return cls(B, off / math.sqrt(0.5 * nu))
 
     def plus(self, c: float) -> Shifted:
         """M = B B' + c I."""
-        return Shifted(self.B, self.inner, c, self.e)
+        return Shifted(self.B, c, self.e)
 
 
 class Shifted:
@@ -119,7 +76,8 @@ class Shifted:
     ``share``: S + c I >= share M is proved (0 where nothing is).
     """
 
-    def __init__(self, B: Array, inner: Array, c: float, e: float) -> None:
+    def __init__(self, B: Array, c: float, e: float) -> None:
+        inner = B.T @ B
         self.B = B
         self.c = c
         self.share = max(1.0 - e / math.sqrt(c), 0.0)

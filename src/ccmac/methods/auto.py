@@ -44,7 +44,7 @@ from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.realizations.base import Certificates
 from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.workspace import Workspace
-from ccmac.workspace.dual import OPENING, planned_size
+from ccmac.workspace.dual import planned_size
 
 Kind = type[Method]
 
@@ -412,9 +412,9 @@ def _sketched(method: CrossCg, work: Workspace, request: Request) -> Alternative
     m = work.problem.m
     average = work.runtime.average_cost
     parts = work.eliminated
-    again = parts.rank if parts is not None and parts.recycles else 0
+    again = parts.rank if parts is not None and work.recycles else 0
     planned = planned_size(work.runtime, m, request.costs, again=again)
-    size = min(method.sketch or min(planned, OPENING), m)
+    size = min(method.sketch or planned, m)
     once = Cost(argmins=size) + average(m * size)
     steps = 2 if size >= min(int(work.curvature.d.sum()), m) else 12
     if (explicit := work.known_explicit) is not None:

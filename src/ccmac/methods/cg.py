@@ -50,7 +50,7 @@ from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.dual import OPENING, DualForm, planned_size
+from ccmac.workspace.dual import DualForm, planned_size
 from ccmac.workspace.equations import right_hand_sides
 
 
@@ -265,7 +265,7 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         p = state.y[0]
         if state.g_old:
             p = p + (g / state.g_old) * state.p[0]
-        q, change = self.parts.explored(p)
+        q, change = self.parts.apply(p)
         curvature = float(self.runtime.common(p @ q))
         if curvature <= 0:
             return replace(state, over=True)
@@ -350,18 +350,17 @@ class CrossCg(JudgedMethod):
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """A sketch where z is eliminated; else omega."""
         if work.eliminated is not None:
-            return self._sketched(work.eliminated, request)
+            return self._sketched(work, work.eliminated, request)
         iteration = DualConjugateGradients(work, request.seed)
         return Prepared(
             iteration, None, "averaged", "quadratic, with local solves", {"omega": iteration.omega}
         )
 
-    def _sketched(self, parts: DualForm, request: Request) -> Prepared:
+    def _sketched(self, work: Workspace, parts: DualForm, request: Request) -> Prepared:
         """One averaging of a block; the bound needs nothing else."""
-        again = parts.rank if parts.recycles else 0
-        most = planned_size(parts.runtime, parts.m, request.costs, again=again)
-        size = self.sketch or min(most, OPENING)
-        M = parts.sketch(min(size, parts.m), request.seed, most).plus(parts.c)
+        again = parts.rank if work.recycles else 0
+        size = self.sketch or planned_size(parts.runtime, parts.m, request.costs, again=again)
+        M = parts.sketch(min(size, parts.m), request.seed).plus(parts.c)
         stopping = None
         if not request.reference:
             stopping = Stop(DualJudge(DualBound(parts, M), request.tol), every=True)

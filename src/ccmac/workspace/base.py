@@ -186,7 +186,6 @@ class Workspace:
             if self.stack is not None or not self.curvature.eliminates_z:
                 return None
             found = DualForm(self.problem, self.runtime, self.coupling, self.curvature)
-        found.recycles = self.recycles
         return found if found.mu > 0 and found.c > 0 else None
 
     # -- what agents are asked for ---------------------------------------------------------------

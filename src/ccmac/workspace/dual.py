@@ -58,8 +58,6 @@ TOGETHER = 2**25  # floats that all agents compute at a time, where more columns
 LARGEST = 64  # vectors of a block
 HALVING = 32  # vectors that halve the iterations, as seen on real data
 FLOATS = 2**27  # that all agents may put into one averaging
-OPENING = 192  # the same, where solves come again
-GROWN = 256  # vectors that a sketch grows to with them
 SPARE = 8  # random vectors beyond the columns that see all of their range
 HELD = 2**26  # floats of a sketch that every agent holds, where solves come again
 
@@ -67,8 +65,8 @@ HELD = 2**26  # floats of a sketch that every agent holds, where solves come aga
 def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: int = 0) -> int:
     """Vectors of a sketch: the least of round k + byte (r + k) where k halves every HALVING.
 
-    Where solves come again, of an operator of rank ``again`` at most: those that they all need
-    together, in several averagings if one cannot hold them.
+    Where solves come again, of an operator of rank ``again`` at most: up to four times as many, in
+    several averagings if one cannot hold them.
     """
     round_cost = costs.round * runtime.averaging.taking(m).rounds
     wide = runtime.averaging.taking(LARGEST * m)
@@ -77,7 +75,7 @@ def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: int = 0) -> i
         return 0
     most = min(LARGEST, m // 4, FLOATS // (m * runtime.n))
     if again:
-        most = min(GROWN, again + SPARE, m // 4, HELD // m)
+        most = min(4 * LARGEST, again + SPARE, m // 4, HELD // m)
     return min(most, int(HALVING * math.log2(1 + round_cost / row_cost)) if row_cost else most)
 
 
@@ -104,11 +102,6 @@ def block_mean(
     ends = np.cumsum([part.size for part in parts])[:-1]
     images = [cut.reshape(m, -1) for cut in np.split(mean[first:], ends)]
     return images[0] if len(images) == 1 else np.hstack(images), mean[None, :first]
-
-
-TRAVELLING = 2  # vectors for the sketches of later solves that travel with a direction
-ENOUGH = 4  # that join a sketch at a time
-LOST = 1e-2  # of the share of a sketch, to rounding
 
 
 class Whole(NamedTuple):
@@ -143,9 +136,6 @@ class DualForm:
         self.noise = math.fsum(table.noise)  # of images under S - c I
         self.space = Space(runtime, list(problem.d.values()), 0)
         self._sketches: dict[tuple[int, int], Nystrom] = {}
-        self._kept: list[tuple[Array, Array]] = []  # vectors (m x k) and their images
-        self._room = 0  # for vectors that join the sketch
-        self.recycles = False
         hessians = [part.H for part in self.take(problem)]
         plain = all(H.ndim == 1 for H in hessians)
         self._diagonal = np.concatenate([np.zeros(0), *hessians]) if plain else None
@@ -243,52 +233,17 @@ class DualForm:
         """Of :meth:`apply`."""
         return Cost(argmins=1) + 2 * self.A.cost + self.runtime.average_cost(self.m)
 
-    def sketch(self, size: int, seed: int, most: int = 0) -> Nystrom:
-        """Of S - c I, from ``size`` vectors in one averaging (of very long ones in several), and
-        from those that :meth:`explored` met in earlier solves, where these come again: in all not
-        more than ``most``, nor than the rank.
+    def sketch(self, size: int, seed: int) -> Nystrom:
+        """Of S - c I, from ``size`` vectors in one averaging (of very long ones in several).
 
         The first time size argmins and 2 size A; then nothing.
         """
-        found = self._sketches.get((size, seed))
-        if found is None:
-            found = Nystrom.nothing(self.m, self.noise + 8 * EPS * self.c)  # of S p - c p
-            if size:
-                W = random_signs(self.m, size, seed)
-                found = found.grown(W, self._images_of(W))
-        full = False
-        if self._held() >= ENOUGH:
-            vectors, images = (np.hstack(side) for side in zip(*self._kept, strict=True))
-            more = found.grown(vectors, images)
-            # Each growth adds rounding to what is known of the sketch: not more than it can bear.
-            full = more.e > LOST * math.sqrt(self.c)
-            found = found if full else more
-            self._kept.clear()
-        self._sketches = {(size, seed): found}
-        self._room = 0 if full or not self.recycles else min(most, self.rank) - found.B.shape[1]
-        return found
-
-    def explored(self, p: Array) -> tuple[Array, Array]:
-        """:meth:`apply`; where solves come again, p and a few random vectors that travel with it
-        are kept for their sketches: in the same rounds, 1 + TRAVELLING more argmins and twice as
-        many A.
-        """
-        room = self._room - self._held()
-        if room <= 0:
-            return self.apply(p)
-        change = self.inverse(self.A.adjoint_common(p))
-        [(_, seed)], drawn = self._sketches, min(TRAVELLING, room - 1)
-        vectors = np.empty((self.m, 1 + drawn))
-        size = float(np.linalg.norm(p))
-        vectors[:, 0] = p / size
-        vectors[:, 1:] = random_signs(self.m, drawn, seed + 1 + room)
-        images = self._block(vectors)
-        self._kept.append((vectors, images))
-        return np.asarray(size * images[:, 0] + self.c * p), change
-
-    def _held(self) -> int:
-        """Vectors kept for the next sketch."""
-        return sum(vectors.shape[1] for vectors, _ in self._kept)
+        if (size, seed) not in self._sketches:
+            W = random_signs(self.m, size, seed)
+            images = self._images_of(W) if size else W
+            noise = self.noise + 8 * EPS * self.c  # of S p - c p
+            self._sketches = {(size, seed): Nystrom.of(W, images, noise)}
+        return self._sketches[size, seed]
 
     def _images_of(self, W: Array) -> Array:
         """(S - c I) W, in as many averagings as its length takes."""
