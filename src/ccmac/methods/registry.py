@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Mapping
 from typing import Any
 
 from ccmac.errors import InputError, MethodRefused
@@ -24,32 +25,14 @@ from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
 
 
-class Registry(MutableMapping[str, type[Method]]):
+class Registry(UserDict[str, Any]):
     """Classes of methods by name; those given as a place in ``ccmac.paper`` come when asked for."""
 
-    def __init__(self, known: Mapping[str, type[Method] | str]) -> None:
-        self._known = dict(known)
-
     def __getitem__(self, name: str) -> type[Method]:
-        found = self._known[name]
+        found = self.data[name]
         if isinstance(found, str):
-            found = self._known[name] = imported(found)
-        return found
-
-    def __setitem__(self, name: str, cls: type[Method]) -> None:
-        self._known[name] = cls
-
-    def __delitem__(self, name: str) -> None:
-        del self._known[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._known
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
+            found = self.data[name] = imported(found)
+        return found  # type: ignore[no-any-return]
 
 
 REGISTRY = Registry(
