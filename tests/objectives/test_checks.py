@@ -9,9 +9,8 @@ import pytest
 
 import ccmac
 from ccmac.errors import AssumptionWarning, InputError
-from ccmac.objectives import L1, Custom, Huber, Quadratic, SquaredDistance
-from ccmac.objectives.checks import check_problem, gradient_slope, lipschitz_probe, moreau
-from ccmac.objectives.function import Step
+from ccmac.objectives import Custom, Quadratic, SquaredDistance
+from ccmac.objectives.checks import check_problem, gradient_slope, lipschitz_probe
 
 D = 3
 Q = 4
@@ -40,24 +39,6 @@ def test_slope_tells_a_wrong_gradient() -> None:
 def test_slope_of_an_affine_function_is_infinite() -> None:
     zero = SquaredDistance(0.0)
     assert gradient_slope(zero, D, Q, rng()) == math.inf
-
-
-class _ShortThreshold(L1):
-    """A prox with a slightly wrong threshold."""
-
-    def prox_at(self, v: np.ndarray, step: Step) -> np.ndarray:
-        return super().prox_at(v, 0.999 * step)
-
-
-class _ShortHuber(Huber):
-    def prox_at(self, v: np.ndarray, step: Step) -> np.ndarray:
-        return super().prox_at(v, 0.999 * step)
-
-
-def test_moreau_tells_a_wrong_prox() -> None:
-    assert moreau(L1(0.5), D, Q, rng()) < 1e-12
-    assert moreau(_ShortThreshold(0.5), D, Q, rng()) > 1e-4
-    assert moreau(_ShortHuber(delta=0.5), D, Q, rng()) > 1e-4
 
 
 def test_probe_finds_the_extreme_eigenvalues_of_a_quadratic() -> None:
@@ -113,7 +94,6 @@ def test_nonsmooth_and_proximal_custom_objectives() -> None:
     )
     assert absolute.capabilities == {"subgradient", "prox"}
     assert absolute.lipschitz(D, Q) == math.sqrt(D + Q)
-    assert moreau(absolute, D, Q, rng(), step_x=0.5, step_z=2.0) < 1e-12
     assert check_problem(problem(absolute)) > 0
     only_prox = Custom(lambda x, z: 0.0, None, math.inf, prox=lambda x, z, t, s: (x, z))
     assert only_prox.capabilities == {"prox"}

@@ -14,7 +14,6 @@ from ccmac.linalg.extended import Long
 from ccmac.linalg.symmetric import diagonal_matrix
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import check_rows, row_norms_squared
-from ccmac.objectives.piecewise import Pieces
 from ccmac.objectives.polyhedral import Polyhedral, absolute, maximum
 
 ROOM = 1e-14  # share of an entry by which a bound may be missed
@@ -136,11 +135,6 @@ class L1(Centred):
         centre = np.zeros(size) if self.centre is None else self.centre
         return Polyhedral.zero(size).with_terms(absolute(self.weight, centre))
 
-    def pieces(self) -> Pieces:
-        """Slope -weight, then +weight."""
-        centre = 0.0 if self.centre is None else self.centre
-        return Pieces(pull=self.weight, kinks=((centre, 0.0, -2 * self.weight),))
-
     def lipschitz_at(self, size: int) -> float:
         return self.weight * math.sqrt(size)
 
@@ -203,10 +197,6 @@ class Box(Function):
     def polyhedral_at(self, size: int) -> Polyhedral:
         low, high = (np.broadcast_to(bound, size) for bound in (self.low, self.high))
         return Polyhedral.zero(size).within(low, high)
-
-    def pieces(self) -> Pieces:
-        """Flat between the ends."""
-        return Pieces(low=self.low, high=self.high)
 
 
 class MaxAffine(Function):

@@ -1,7 +1,6 @@
 """Checks that an objective keeps its word; for its author's tests and for ``Custom`` at run time.
 
 - :func:`gradient_slope`: the gradient belongs to the value (Taylor remainder of second order);
-- :func:`moreau`: the prox belongs to the value (Moreau's decomposition);
 - :func:`lipschitz_probe`: the declared smoothness and strong convexity hold where probed.
 """
 
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -65,67 +64,6 @@ def gradient_slope(
         return math.inf
     order = np.diff(np.log10(np.array(remainders)[seen])) / np.diff(np.log10(steps[seen]))
     return float(np.median(order))
-
-
-def moreau(
-    objective: Objective,
-    d: int,
-    q: int,
-    rng: np.random.Generator,
-    *,
-    step_x: float = 1.0,
-    step_z: float = 1.0,
-    scale: float = 1.0,
-) -> float:
-    """How far the prox is from satisfying Moreau's decomposition v = p + t w; about 0 when right.
-
-    With p = prox_{tf}(v) the remainder w = (v - p)/t is the prox of the conjugate exactly when it
-    is a subgradient at p: f(u) >= f(p) + <w, u - p> for every u. The inequality is tried at points
-    near and far, firm nonexpansiveness between two proxes, and, for smooth f, w = grad f(p).
-    Returned is the largest violation, relative to the distance |u - p| (or to |w|).
-    """
-    steps = np.repeat([step_x, step_z], [d, q])
-    points = [scale * rng.standard_normal(d + q) for _ in range(2)]
-    proxes = [np.concatenate(objective.prox(v[:d], v[d:], step_x, step_z)) for v in points]
-    worst = 0.0
-    for v, p in zip(points, proxes, strict=True):
-        w = (v - p) / steps
-        base = objective.value(p[:d], p[d:])
-        for u in [*_around(p, scale, rng), *points, *proxes]:
-            value = objective.value(u[:d], u[d:])
-            if not math.isfinite(value):
-                continue
-            slope = float(w @ (u - p))
-            noise = 50 * EPS * (abs(base) + abs(value) + float(np.abs(w) @ np.abs(u - p)))
-            noise += 50 * EPS * float(np.abs(w) @ (np.abs(u) + np.abs(p)))
-            gap = base + slope - value - noise
-            worst = max(worst, gap / (1e-300 + float(np.linalg.norm(u - p))))
-        if not math.isfinite(base):
-            return math.inf
-        if "gradient" in objective.capabilities:
-            gradient = np.concatenate(objective.gradient(p[:d], p[d:]))
-            off = float(np.linalg.norm(gradient - w)) / (1.0 + float(np.linalg.norm(w)))
-            worst = max(worst, off)
-    moved = proxes[0] - proxes[1]
-    apart = points[0] - points[1]
-    excess = float(moved @ ((moved - apart) / steps))
-    return max(worst, excess / (1e-300 + float(apart @ (apart / steps))) - 50 * EPS)
-
-
-def _around(p: Array, scale: float, rng: np.random.Generator) -> Iterator[Array]:
-    """Points near p: along random directions, and along single entries (at most 32 of them).
-
-    A kink in one entry hides a small error in another along a random direction, not along an axis.
-    """
-    axes = rng.permutation(len(p))[:32]
-    for h in (1e-1 * scale, 1e-3 * scale, 1e-5 * scale):
-        for _ in range(4):
-            yield p + h * rng.standard_normal(len(p))
-        for j in axes:
-            for signed in (h, -h):
-                u = p.copy()
-                u[j] += signed
-                yield u
 
 
 def lipschitz_probe(

@@ -15,7 +15,6 @@ from ccmac.linalg.extended import Long
 from ccmac.linalg.symmetric import diagonal_matrix, weighted_gram
 from ccmac.objectives.base import Curvature, Objective, joint, separated
 from ccmac.objectives.entrywise import rise
-from ccmac.objectives.piecewise import Pieces
 from ccmac.objectives.polyhedral import Polyhedral
 
 if TYPE_CHECKING:
@@ -120,11 +119,6 @@ class Function(Objective):
     def isotropic(self) -> tuple[float, Array | None] | None:
         """(a, s) when the gradient is a v - s (s None: zero), else None."""
         return None
-
-    def pieces(self) -> Pieces | None:
-        """The function as a coordinatewise piecewise quadratic, if it is one."""
-        known = self.isotropic()
-        return None if known is None else Pieces(known[0], 0.0 if known[1] is None else known[1])
 
     def __add__(self, other: object) -> Sum:
         """The sum of two functions of the same vector."""

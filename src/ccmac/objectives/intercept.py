@@ -27,8 +27,7 @@ from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.loss import Hinge, Loss, MarginLoss
 from ccmac.objectives.multinomial import Multinomial
-from ccmac.objectives.offsets import class_offsets, ramps, root
-from ccmac.objectives.piecewise import crossing
+from ccmac.objectives.offsets import class_offsets, root
 from ccmac.objectives.polyhedral import Polyhedral, hinges
 
 CORRECTIONS = 3  # gradients in the long format, and Newton's steps between them
@@ -115,13 +114,10 @@ class Intercept(Function):
 
     def _best(self, v: Array, step: Step) -> float:
         """The b that minimises the Moreau envelope at v + b (``step`` 0: the loss itself)."""
-        steps = ramps(self.loss, v, step)
-        if steps is not None:
-            return crossing(*steps)
 
         def slope(b: float) -> float:
             if np.all(step == 0):
-                return float(self.loss.gradient_at(v + b).sum())
+                return float(self.each.gradient_at(v + b).sum())
             return float(np.sum((v + b - self.loss.prox_at(v + b, step)) / step))
 
         if "quadratic" in self.loss.capabilities:  # the slope is a straight line

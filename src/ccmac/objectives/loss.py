@@ -23,7 +23,6 @@ from ccmac.linalg.symmetric import diagonal_matrix, gram_extremes
 from ccmac.objectives.entrywise import margin_root, rise
 from ccmac.objectives.function import Step
 from ccmac.objectives.linear import Linear, row_norms_squared
-from ccmac.objectives.piecewise import Pieces
 from ccmac.objectives.polyhedral import Polyhedral, hinges
 
 
@@ -233,17 +232,6 @@ class Huber(Loss):
         bound = step * self.delta
         return np.asarray(v - np.clip(step * residual / (1.0 + step), -bound, bound))
 
-    def pieces(self) -> Pieces | None:
-        """Slope -weight delta, then weight (v - y), then weight delta; and the ridge."""
-        if self.M is not None:
-            return None
-        y = np.zeros(1) if self.y is None else self.y
-        inside = self.weight * y
-        outside = self.weight * self.delta
-        enter = (y - self.delta, self.weight, inside - outside)
-        leave = (y + self.delta, -self.weight, -outside - inside)
-        return Pieces(self.ridge, outside, (enter, leave))
-
 
 class MarginLoss(Loss):
     """A loss of the margins y_j (Mv)_j for labels y_j in {-1, +1}."""
@@ -352,10 +340,3 @@ class Hinge(MarginLoss):
         H = diagonal_matrix(np.full(size, self.ridge))
         form = Polyhedral.quadratic(H, np.zeros(size), 0.0)
         return form.with_terms(hinges(self.weight, M, -self.minus_y))
-
-    def pieces(self) -> Pieces | None:
-        """Flat on one side of the label, slope -weight y on the other; and the ridge."""
-        if self.M is not None:
-            return None
-        pull = np.where(self.minus_y < 0, self.weight, 0.0)
-        return Pieces(self.ridge, pull, ((-self.minus_y, 0.0, -self.weight),))

@@ -10,8 +10,6 @@ import scipy
 from scipy.special import softmax
 
 from ccmac.inputs import Array
-from ccmac.objectives.function import Function, Step
-from ccmac.objectives.loss import Hinge, Huber
 from ccmac.objectives.multinomial import Multinomial
 
 STEPS = 500
@@ -41,26 +39,6 @@ def root(slope: Callable[[float], float]) -> float:
             slope, sign * near, sign * reach, xtol=1e-300, rtol=1e-15, maxiter=500
         )
     )
-
-
-def ramps(loss: Function, v: Array, step: Step) -> tuple[Array, Array, Array, float] | None:
-    """(start, end, height, level far left) of the ramps whose sum is the slope in b.
-
-    Of Huber's loss and the hinge, or of their Moreau envelopes; None for other losses.
-    """
-    if not isinstance(loss, Huber | Hinge):
-        return None
-    weight = np.broadcast_to(loss.weight, v.shape)
-    if isinstance(loss, Huber):
-        middle = (0.0 if loss.y is None else loss.y) - v
-        reach = loss.delta * (1.0 + weight * step)
-        height = 2.0 * loss.delta * weight
-        return middle - reach, middle + reach, height, -0.5 * float(height.sum())
-    assert loss.y is not None
-    kink = loss.y - v
-    length = weight * step
-    start = np.where(loss.y > 0, kink - length, kink)
-    return start, start + length, weight, -float(weight[loss.y > 0].sum())
 
 
 def class_offsets(loss: Multinomial, v: Array) -> Array:

@@ -9,7 +9,6 @@ minimum over t is finite: each of them, as made by ``steady``, gives a lower bou
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,10 +55,6 @@ class Epigraph:
             return np.asarray(inside)
         total = float(inside.sum())
         return inside / total if total > 0 else np.full(len(nu), 1.0 / len(nu))
-
-    def unsteady(self, nu: Array) -> float:
-        """|signs'nu|, which rounding leaves of a steady multiplier: what a unit of t may cost."""
-        return 0.0 if self.signs is None else abs(math.fsum(self.signs * nu)) * (1 + 1e-15)
 
     def _free(self, image: Array) -> float:
         """The best free t, where there are ``signs``: a root of a sum of jumps."""

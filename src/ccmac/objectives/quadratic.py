@@ -23,7 +23,6 @@ from ccmac.linalg.symmetric import (
 )
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.piecewise import Pieces
 
 
 class Quadratic(Function):
@@ -119,10 +118,6 @@ class Quadratic(Function):
 
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
         return self.H, self.g, 0.0
-
-    def pieces(self) -> Pieces | None:
-        """One piece, where H is diagonal."""
-        return Pieces(self.H.diagonal(), self.g) if self.coordinatewise else None
 
 
 def _is_diagonal(H: Any) -> bool:

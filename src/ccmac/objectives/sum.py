@@ -15,9 +15,7 @@ from ccmac.inputs import Array, nonnegative
 from ccmac.linalg.blocks import plus
 from ccmac.linalg.extended import Long, norm
 from ccmac.objectives.basic import L1, Box, SquaredDistance
-from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.piecewise import Pieces
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.sets import OneRow
@@ -29,12 +27,10 @@ class Sum(Function):
     L and mu are sums of the parts' constants: exact when at most one part is not a squared
     distance or when all are quadratic (then from the summed Hessian), else safe bounds.
 
-    The prox is offered where it costs no more than scalar roots. Squared distances merge with the
+    The prox is offered where it costs no more than that of a part. Squared distances merge with the
     proximal term itself and leave the prox of one other part at a shifted point with a shorter
-    step; quadratics add up to one quadratic. Coordinatewise parts add up to one coordinatewise
-    function: piecewise quadratics piece by piece, several others by entrywise roots. On top of
-    coordinatewise parts a box clips, and the simplex is one root; a halfspace is one root on top of
-    whatever has a prox.
+    step; quadratics add up to one quadratic. On top of a coordinatewise part boxes clip, and the
+    simplex is one root; a halfspace is one root on top of whatever has a prox.
 
     Parameters
     ----------
@@ -94,13 +90,16 @@ class Sum(Function):
 
     def _check_bounds(self) -> None:
         """Bounds and linear rows that exclude each other are refused as soon as they are seen."""
-        bounds = sum((box.pieces() for box in self._boxes), Pieces())
-        if np.any(bounds.low > bounds.high):
+        low: Any = -np.inf
+        high: Any = np.inf
+        for box in self._boxes:
+            low = np.maximum(low, box.low)
+            high = np.minimum(high, box.high)
+        if np.any(low > high):
             raise InputError("Sum: the boxes have no common point; widen the bounds")
         if self._size is not None:
             for row in self._sets:
-                low, high = (np.broadcast_to(end, self._size) for end in (bounds.low, bounds.high))
-                row.check_meets(np.asarray(low), np.asarray(high))
+                row.check_meets(*(np.broadcast_to(end, self._size) for end in (low, high)))
 
     def _has_prox(self, offered: list[frozenset[str]]) -> bool:
         if not all("prox" in c for c in offered) or len(self._sets) > 1:
@@ -108,11 +107,8 @@ class Sum(Function):
         if self._rest is not None:
             fits = self._rest.coordinatewise or self._sets[0].least == -math.inf
             return fits and "prox" in self._rest.capabilities
-        entrywise = all(part.coordinatewise for part in self._others)
-        cores = [part for part in self._others if part.pieces() is None]
-        smooth = len(cores) < 2 or all("gradient" in part.capabilities for part in cores)
-        alone = len(self._others) < 2 and not self._boxes
-        return alone or (entrywise and smooth)
+        clipped = not self._boxes or all(part.coordinatewise for part in self._others)
+        return len(self._others) < 2 and clipped
 
     @property
     def size(self) -> int | None:
@@ -157,8 +153,6 @@ class Sum(Function):
             return self._merged.prox_at(v, step)
         if self._sets:
             return self._sets[0].prox_with(self._rest, v, step)
-        if len(self._others) > 1:
-            return self._pieces.prox(v, step, self._core)
         total, shift = self._isotropic_sum()
         shrink = 1.0 + step * total
         point = (v if shift is None else v + step * shift) / shrink
@@ -167,24 +161,6 @@ class Sum(Function):
         for box in self._boxes:
             point = box.prox_at(point, step)
         return point
-
-    @cached_property
-    def _pieces(self) -> Pieces:
-        """All coordinatewise piecewise quadratics of the sum, the boxes among them."""
-        known = (part.pieces() for part in self.parts)
-        return sum((p for p in known if p is not None), Pieces())
-
-    def _core(self, v: Array, step: Step) -> Array:
-        """The prox of what is left apart from the pieces."""
-        cores = [part for part in self._others if part.pieces() is None]
-        if len(cores) < 2:
-            return cores[0].prox_at(v, step) if cores else v
-        inverse = np.broadcast_to(1.0 / np.asarray(step), v.shape)
-
-        def slope(u: Array) -> Array:
-            return sum((part.gradient_at(u) for part in cores), inverse * u)
-
-        return increasing_root(slope, -inverse * v, inverse, v)[0]
 
     def _isotropic_sum(self) -> tuple[float, Array | None]:
         total = 0.0
