@@ -1,4 +1,4 @@
-# make demo | test | test-docs | lint | pins | adversarial | checked | tampered | fuzz | interior | soak | bench | reproduce | docs | release-check | clean      needs only python3 (3.11+) and make
+# make demo | test | test-docs | lint | pins | adversarial | checked | tampered | fuzz | interior | cvxpy | soak | bench | reproduce | docs | release-check | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior bench reproduce docs clean release-check lock soak test-floor test-floor-short
+.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior cvxpy bench reproduce docs clean release-check lock soak test-floor test-floor-short
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -64,6 +64,10 @@ LAST ?= 300
 
 interior: $(VENV)/.installed-test
 	PYTHONPATH=tests $(BIN)/python tests/methods/interior/sweep.py $(FIRST) $(LAST)
+
+# Random CVXPY models dealt to owners, held against Clarabel on the whole
+cvxpy: $(VENV)/.installed-test
+	PYTHONPATH=tests $(BIN)/python tests/cvx/sweep.py $(FIRST) $(LAST)
 
 # Damaged files and command lines in workers with limits: make fuzz COUNT=3000 SEED=0
 fuzz: COUNT = 3000
@@ -120,7 +124,7 @@ clean:
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed-demo: EXTRAS := plot
-$(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot,power,docs
+$(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot,power,cvxpy,files,docs
 $(VENV)/.installed-bench: EXTRAS := test,bench
 $(VENV)/.installed-docs: EXTRAS := docs
 

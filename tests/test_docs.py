@@ -44,6 +44,7 @@ PAGES = [
     "docs/learn-bill.md",
     "docs/geometry.md",
     "docs/limits.md",
+    "docs/cvxpy.md",
     "docs/vertical.md",
     "docs/power.md",
     "docs/control.md",

@@ -28,7 +28,7 @@ def public() -> dict[str, Any]:
     """Classes and functions by their public names."""
     found = {c.__name__: c for c in (Geometry, Multipliers, Ledger, Plan, Trace)}
     places = {"": ccmac, "objectives.": ccmac.objectives, "methods.": ccmac.methods}
-    places |= {"vfl.": ccmac.vfl, "power.": ccmac.power, "cones.": ccmac.cones}
+    places |= {"vfl.": ccmac.vfl, "power.": ccmac.power, "cones.": ccmac.cones, "cvx.": ccmac.cvx}
     for prefix, module in places.items():
         listed = {f"{prefix}{name}": getattr(module, name) for name in module.__all__}
         found |= {k: v for k, v in listed.items() if inspect.isclass(v) or inspect.isfunction(v)}

@@ -1,4 +1,4 @@
-from . import cones, errors, methods, network, objectives, paper, power, runtime, storage, vfl
+from . import cones, cvx, errors, methods, network, objectives, paper, power, runtime, storage, vfl
 from .angles.measure import geometry
 from .api import plan, solve
 from .ledger import Costs
@@ -26,6 +26,7 @@ __all__ = [
     "__version__",
     "available_methods",
     "cones",
+    "cvx",
     "errors",
     "geometry",
     "paper",

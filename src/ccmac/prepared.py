@@ -33,7 +33,8 @@ from ccmac.texts import shown
 from ccmac.vertical import VflProblem
 from ccmac.workspace import Workspace
 
-SIDES = ("b", "c", "e", "y", "g", "lower", "upper")
+SIDES = ("b", "c", "e", "h", "y", "g", "lower", "upper")
+OWN = ("b", "c", "e", "h", "lower", "upper")
 BOUNDS = ("lower", "upper", "z_lower", "z_upper")
 
 
@@ -182,6 +183,7 @@ class PreparedProblem:
         b: Any = None,
         c: Any = None,
         e: Any = None,
+        h: Any = None,
         y: Any = None,
         g: Any = None,
         lower: Any = None,
@@ -189,15 +191,16 @@ class PreparedProblem:
         z_lower: Any = None,
         z_upper: Any = None,
     ) -> None:
-        """New right-hand sides b_i, c_i, e_i, targets y_i, linear terms g_i or bounds; no message.
+        """New sides b_i, c_i, e_i, h_i, targets y_i, linear terms g_i or bounds; no message.
 
         Each is a list with one entry an agent (None: as it was) or a mapping from agents; shapes
         are those of the problem; bounds stay where they are finite. ``z_lower`` and ``z_upper`` are
-        vectors for all. For a vertical problem y may also be the vector of all labels.
+        vectors for all. For a vertical problem y may also be the vector of all labels. With nothing
+        given, agents made of CVXPY models (:mod:`ccmac.cvx`) read their parameters anew.
 
         Parameters
         ----------
-        b, c, e : list or mapping, optional
+        b, c, e, h : list or mapping, optional
             Right-hand sides by agent.
         y, g : list or mapping, optional
             Targets and linear terms of the objectives by agent.
@@ -223,7 +226,9 @@ class PreparedProblem:
         whole = work.whole
         if isinstance(whole, VflProblem) and isinstance(y, np.ndarray) and y.ndim == 1:
             y = _labels(whole, y)
-        given = dict(zip(SIDES, (b, c, e, y, g, lower, upper), strict=True))
+        given = dict(zip(SIDES, (b, c, e, h, y, g, lower, upper), strict=True))
+        if all(v is None for v in (*given.values(), z_lower, z_upper)):
+            given = _by_models(whole)
         changes = {k: _by_agent(k, v, whole) for k, v in given.items() if v is not None}
         agents = {i: _changed(i, agent, changes) for i, agent in whole.agents.items()}
         on_z = {k: v for k, v in (("z_lower", z_lower), ("z_upper", z_upper)) if v is not None}
@@ -256,6 +261,15 @@ def _same_places(name: str, before: Problem, after: Problem) -> None:
             )
 
 
+def _by_models(problem: Problem) -> dict[str, dict[int, Any]]:
+    """{side: {agent: vector}} of the agents whose models know them."""
+    found: dict[str, dict[int, Any]] = {}
+    for i, agent in problem.agents.items():
+        for name, side in {} if agent.model is None else agent.model.sides().items():
+            found.setdefault(name, {})[i] = side
+    return found
+
+
 def _by_agent(name: str, given: Any, problem: Problem) -> dict[int, Any]:
     """{agent: array} of what was given."""
     if isinstance(given, Mapping):
@@ -279,7 +293,7 @@ def _by_agent(name: str, given: Any, problem: Problem) -> dict[int, Any]:
 
 def _changed(i: int, agent: Agent, changes: Mapping[str, Mapping[int, Any]]) -> Agent:
     """The agent with its new vectors; errors name it."""
-    sides = {k: changes[k][i] for k in ("b", "c", "e", "lower", "upper") if i in changes.get(k, {})}
+    sides = {k: changes[k][i] for k in OWN if i in changes.get(k, {})}
     objective = agent.objective
     try:
         if i in changes.get("y", {}):

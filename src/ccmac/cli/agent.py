@@ -5,6 +5,7 @@ Nobody needs the whole problem, and nobody talks to others than its neighbors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from ccmac.cli.options import AsJson, Log, Page, checkpoint, watching
 from ccmac.cli.solution import try_out, write
 from ccmac.cli.solve import exit_code, report
 from ccmac.methods.registry import parse
+from ccmac.owners.own_file import own_errors, run_own
 from ccmac.owners.session import Owner, stopped_by
 from ccmac.problem import Agent
 
@@ -45,7 +47,10 @@ def show(
     mine = asked.mine
     public = asked.public
     method = parse(public.method, dict(public.options))
-    agent = Agent.load(asked.path(mine.folder))
+    own: Mapping[str, Any] = {}
+    if mine.python is not None:
+        own = run_own(asked.path(mine.python))
+    agent = own.get("agent") or Agent.load(asked.path(str(mine.folder)))
     problem = public.problem(mine.agent, agent)
     out = asked.path(mine.out)
     try_out(out)
@@ -69,5 +74,8 @@ def show(
         )
         write(out, result, public.agents, record)
         who = stopped_by(runtime, result)
+    if callable(done := own.get("done")):
+        with own_errors(asked.path(str(mine.python))):
+            done(result)
     report(result, record, out, as_json, f"{who}start all owners again to continue")
     raise typer.Exit(exit_code(result))

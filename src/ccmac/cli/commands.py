@@ -22,6 +22,7 @@ PLACES: dict[str, tuple[str, str, str | None]] = {
     "plan": ("plan", "show", "EPILOG"),
     "solve": ("solve", "show", "EPILOG"),
     "power": ("power", "show", "EPILOG"),
+    "import": ("importing", "show", "EPILOG"),
     "agent": ("agent", "show", "EPILOG"),
     "owners": ("owners", "app", None),
     "relay": ("relay", "show", "EPILOG"),

@@ -154,15 +154,14 @@ def connected(file: Path, me: Me, status: Any) -> Iterator[Runtime]:
     number = {name: str(i) for i, name in enumerate(me.parties)}
     near = {number.get(name, name): place for name, place in link.neighbors.items()}
     mine = Mine(
-        "",
-        me.parties.index(me.party),
-        "",
-        link.certificate,
-        link.key,
-        link.authority,
-        me.out,
-        link.listen,
-        near,
+        public="",
+        agent=me.parties.index(me.party),
+        certificate=link.certificate,
+        key=link.key,
+        authority=link.authority,
+        out=me.out,
+        listen=link.listen,
+        neighbors=near,
         patience=link.patience,
         wait=link.wait,
     )

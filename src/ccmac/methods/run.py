@@ -187,7 +187,11 @@ class Run:
         if self.work.stack is not None:
             found = replace(found, _problem=self.work.stack)
         found.provenance["tol"] = self.request.tol
-        return replace(found, names=names_of(self.work), start=self._start())
+        found = replace(found, names=names_of(self.work), start=self._start())
+        for k, i in enumerate(found.agents):
+            if (model := self.work.whole.agents[i].model) is not None:
+                model.receive(found, k)
+        return found
 
     def _start(self) -> Solution | None:
         """The point of the user's variables that a warm start gave."""

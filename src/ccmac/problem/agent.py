@@ -67,6 +67,9 @@ class Agent:
         Own rows G x + H z + s = h; what is absent is zero.
     cones : sequence of Cone, optional
         Where s lies, from :mod:`ccmac.cones`; their sizes add up to the number of rows.
+    model : object, optional
+        What the agent was made of. After a solve ``model.receive(result, k)`` is called, k being
+        the agent's place in ``result.x``; ``prepared.update()`` asks ``model.sides()``.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Agent:
     H: Any = None
     h: Any = None
     cones: Any = None
+    model: Any = None
 
     @property
     def limited(self) -> bool:

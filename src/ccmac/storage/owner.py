@@ -95,11 +95,12 @@ class Mine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     public: str
     agent: int
-    folder: str
     certificate: str
     key: str
     authority: str
     out: str
+    folder: str | None = None
+    python: str | None = None
     listen: str | None = None
     neighbors: dict[str, str | Neighbor] = {}
     checkpoint: str | None = None
@@ -155,7 +156,13 @@ def checked_public(path: Path, public: Public) -> Public:
 
 def read_mine(path: Path) -> Mine:
     """``me.toml``, checked."""
-    return checked_mine(path, read_toml(path, Mine))
+    mine = checked_mine(path, read_toml(path, Mine))
+    if (mine.folder is None) == (mine.python is None):
+        raise InputError(
+            f"{path}: give either folder (written by Agent.save) or python (your own file that "
+            "defines agent)"
+        )
+    return mine
 
 
 def checked_mine(path: Path, mine: Mine) -> Mine:
