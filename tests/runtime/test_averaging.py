@@ -203,3 +203,17 @@ def test_unknown_scheme() -> None:
         by_name(Network.ring(3), "gossip")
     with pytest.raises(InputError, match="'scatter' is gone; take tree"):
         by_name(Network.ring(3), "scatter")
+
+
+@pytest.mark.parametrize("name", ["auto", "tree", "masked"])
+@pytest.mark.parametrize("sizes", [(3, 2, 3, 4), (9, 0, 1, 0)])
+def test_vectors_of_any_lengths_reach_everybody_at_the_declared_cost(
+    name: str, sizes: tuple[int, ...]
+) -> None:
+    vectors = [np.arange(size) + 1.0 for size in sizes]
+    runtime = InProcess(Network.ring(4), averaging=name)
+    found = runtime.gather_vectors(vectors, sizes)
+    np.testing.assert_allclose(found, np.concatenate(vectors), atol=1e-12)
+    if name != "masked":  # which agrees on scales first
+        for unit, amount in runtime.vectors_cost(sizes).items():
+            assert runtime.ledger.total(unit) == amount, unit

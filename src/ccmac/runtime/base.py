@@ -316,6 +316,36 @@ class Runtime(ABC):
         """
         return self.average(np.hstack([np.stack(list(rows)) for rows in pieces]))
 
+    def gather_vectors(self, vectors: Sequence[Array], sizes: Sequence[int]) -> Array:
+        """All agents' vectors, of these lengths, one after the other: one averaging.
+
+        Where lengths are alike every vector is relayed; else a sum has a place for each.
+        """
+        if not self._alike(sizes):
+            own = dict(zip(self.owned, vectors, strict=True))
+            none = [np.broadcast_to(0.0, size) for size in sizes]
+            pieces = (
+                [own[i] if i == owner else none[owner] for i in self.owned]
+                for owner in range(self.n)
+            )
+            mean: Array = self.average_in_pieces(pieces, sum(sizes))[0]
+            return mean * self.n
+        rows = np.zeros((len(self.owned), max(sizes)))
+        for row, vector in zip(rows, vectors, strict=True):
+            row[: len(vector)] = vector
+        table = self.gather(rows)
+        return np.concatenate([row[:size] for row, size in zip(table, sizes, strict=True)])
+
+    def vectors_cost(self, sizes: Sequence[int]) -> Cost:
+        """Static cost of :meth:`gather_vectors`."""
+        if self._alike(sizes):
+            return self.gather_cost(max(sizes))
+        return self.average_cost(sum(sizes))
+
+    def _alike(self, sizes: Sequence[int]) -> bool:
+        """Whether rows of the longest vector waste at most half, and nobody hides its own."""
+        return self.n * max(sizes) <= 2 * sum(sizes) and not self.averaging.hides
+
     def mind_the_time(self) -> None:
         """Ends a long setup, or a step long overdue, where one process can decide it for all."""
         setup = self.ledger.current == "setup"

@@ -85,6 +85,16 @@ def in_averagings(runtime: Runtime, m: int, size: int) -> list[int]:
     return [min(most, size - k) for k in range(0, size, most)]
 
 
+def rotation(A: Any, d: int) -> Array:
+    """A random orthogonal matrix that only who has A can draw again."""
+    found = hashlib.sha256(b"range")
+    for part in (A.data, A.indices, A.indptr) if is_sparse(A) else (A,) if A is not None else ():
+        found.update(np.ascontiguousarray(part).data)
+    normal = np.random.default_rng(list(found.digest())).standard_normal((d, d))
+    turn, signs = np.linalg.qr(normal)
+    return np.asarray(turn * np.sign(np.diagonal(signs)))
+
+
 def block_mean(
     runtime: Runtime, own: Callable[[Array], Iterable[Array]], W: Array, extra: Array | None = None
 ) -> tuple[Array, Array]:

@@ -13,10 +13,11 @@ import scipy.sparse as sp
 import ccmac
 from ccmac import Agent, Network, Problem, vfl
 from ccmac.methods import CrossIpm
-from ccmac.methods.interior.compressed import compressed, compressible, drawn
+from ccmac.methods.interior.compressed import compressed, compressible
 from ccmac.objectives import L1, Box, Separable, SquaredDistance, Sum
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
+from ccmac.workspace.dual import rotation
 
 ROWS = 1_300
 COLUMNS = 14
@@ -131,13 +132,15 @@ def test_the_small_problem_is_within_its_slack_of_the_whole_one() -> None:
         assert lift.slack(norm) <= 1e-10 * max(1.0, norm**2)
 
 
-def test_only_who_has_a_block_can_draw_its_matrix() -> None:
-    """What is sent of A_i is its range: another matrix of the same shape is drawn otherwise."""
+def test_only_who_has_a_block_can_draw_its_rotation() -> None:
+    """What is sent of A_i are products: another matrix of the same shape is turned otherwise."""
     A = np.arange(12.0).reshape(4, 3)
-    assert np.array_equal(drawn(A, 3, 5), drawn(A.copy(), 3, 5))
+    turn = rotation(A, 3)
+    assert np.array_equal(turn, rotation(A.copy(), 3))
+    np.testing.assert_allclose(turn.T @ turn, np.eye(3), atol=1e-14)
     changed = A.copy()
     changed[0, 0] = 1e-9
-    assert abs(np.corrcoef(drawn(A, 3, 500)[0], drawn(changed, 3, 500)[0])[0, 1]) < 0.2
+    assert abs(turn - rotation(changed, 3)).max() > 0.1
 
 
 def test_where_it_does_not_fit_others_go_on() -> None:

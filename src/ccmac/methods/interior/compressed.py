@@ -6,28 +6,26 @@ the range of (A_1 ... A_n, sum b_i). With an orthonormal basis Q of it, z = Q t 
     sum_i (Q'A_i) x_i + beta_i t = sum_i Q'b_i,     g_i(x_i) + (a_i/2)||t||^2 - (Q's_i)'t
 
 is the same problem with as many rows as there are columns, not as there are samples. A hinge loss
-of z becomes one of Q t; where all hold the same share of it, agent 0 works for all. Q is from
-one sum of A_i times random matrices that agent i alone knows (drawn by a digest of A_i): others
-learn the range of A_i and nothing of its columns. What is lost by rounding is bounded:
+of z becomes one of Q t; where all hold the same share of it, agent 0 works for all. Q is from one
+message with the columns of A_i, turned by a rotation that agent i alone knows (drawn by a digest
+of A_i): others learn A_i A_i' and nothing of its columns. What is lost by rounding is bounded:
 
     |F(x) - F_t(x)| <= a (eta R^2 + 2 e R + e^2)/2 + ||s|| e,   e = (delta R + delta_b)/|beta|,
 
 for points of norm R, delta the part of the A_i off the range of Q and eta = ||Q'Q - I||; of a
 hinge loss ||s|| is the Lipschitz constant.
-Cost: one averaging of m (d + 9) floats, d the columns of all agents; then that of a small problem.
+Cost: one averaging of m (d_i + 1) floats an agent, d_i its columns; then that of a small problem.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense, has_entries
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.basic import SquaredDistance
@@ -41,14 +39,14 @@ from ccmac.problem import Agent, Problem
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.workspace import Workspace
 from ccmac.workspace.declared import CurvatureTable
-from ccmac.workspace.dual import FLOATS, SPARE, digest
+from ccmac.workspace.dual import FLOATS, digest, rotation
 from ccmac.workspace.equations import right_hand_sides
 
 COLUMNS = 500  # of all agents together
 HINGE_FLOATS = 28  # kept by the agent that works for all, times rows times columns (as measured)
+CHUNK = 256  # rows whose products are summed at a time
 ROOM = 2**30  # bytes that it may keep
 HINGE = 2.0
-PIECE = 16  # vectors at a time
 
 
 def compressible(work: Workspace) -> int:
@@ -74,7 +72,7 @@ def _compressible(work: Workspace) -> int:
     problem = work.problem
     table = work.curvature
     columns = int(table.d.sum())
-    vectors = columns + SPARE + 1
+    vectors = columns + 1
     if table.multiples is None or not (table.separable and table.polyhedral):
         return 0
     if table.conic:
@@ -131,11 +129,13 @@ class Compressed:
         self.q = problem.q
         self.runtime = runtime
         self.beta = math.fsum(table.multiple)
-        self._sizes = list(problem.d.values())
+        self._sizes = [int(d) for d in table.d]
         digests = runtime.piggyback(
             np.array([_digest(a) for a in problem.agents.values()]), whole=True
         )
-        self.Q = self._range(problem, int(table.d.sum()) + SPARE)
+        self.Q = self._range(problem)
+        uneven = self._inner(self.Q) - np.eye(self.rank)
+        self._uneven = float(runtime.common(np.array([_length(uneven)]))[0])
         kinds = digests.value
         self.pooled = bool((kinds[:, 0] == HINGE).all() and (kinds == kinds[0]).all())
         self.shares = {i: problem.n * (i == 0) if self.pooled else 1 for i in problem.agents}
@@ -156,15 +156,15 @@ class Compressed:
         """Rows of the small problem."""
         return int(self.Q.shape[1])
 
-    def _range(self, problem: Problem, size: int) -> Array:
+    def _range(self, problem: Problem) -> Array:
         """An orthonormal basis, the same at all agents: one averaging."""
-        width = self.m * (size + 1)
-        mean = self.runtime.average_in_pieces(self._images(problem, size), width)[0] * self.n
-        # Pieces and the last column: m floats a vector, vectors of a piece side by side.
-        ends = [self.m * min(PIECE, size - k) for k in range(0, size, PIECE)]
-        *pieces, side = np.split(mean, np.cumsum(ends))
-        Y = np.hstack([piece.reshape(self.m, -1) for piece in pieces])
-        typical = float(np.linalg.norm(Y)) / math.sqrt(size)
+        sizes = [self.m * (d + 1) for d in self._sizes]
+        sent = self.runtime.gather_vectors(list(self._turned(problem)), sizes)
+        columns = sent.reshape(-1, self.m)
+        last = np.cumsum([d + 1 for d in self._sizes]) - 1
+        side = columns[last].sum(axis=0)
+        Y = np.delete(columns, last, axis=0).T
+        typical = float(np.linalg.norm(Y)) / math.sqrt(max(Y.shape[1], 1))
         length = float(np.linalg.norm(side))
         if length > 0 and typical > 0:
             Y = np.column_stack([Y, side * (typical / length)])
@@ -174,17 +174,19 @@ class Compressed:
         rank = int(np.count_nonzero(sigma > 8 * EPS * max(Y.shape) * sigma[0])) if typical else 0
         return np.ascontiguousarray(Q @ U[:, :rank])
 
-    def _images(self, problem: Problem, size: int) -> Iterator[Array]:
-        """A_i Omega_i, piece by piece, then b_i; one flat row an agent."""
-        sizes = zip(problem.agents.values(), self._sizes, strict=True)
-        matrices = [drawn(agent.A, d, size) for agent, d in sizes]
-        for k in range(0, size, PIECE):
-            rows = np.zeros((len(matrices), self.m * min(PIECE, size - k)))
-            for row, agent, omega in zip(rows, problem.agents.values(), matrices, strict=True):
-                if agent.A is not None:
-                    row[:] = np.asarray(agent.A @ omega[:, k : k + PIECE]).ravel()
-            yield rows
-        yield right_hand_sides(problem).b
+    def _turned(self, problem: Problem) -> Iterator[Array]:
+        """Agent by agent the columns of A_i, turned, then b_i; flat."""
+        sides = right_hand_sides(problem).b
+        for (i, agent), b in zip(problem.agents.items(), sides, strict=True):
+            d = self._sizes[i]
+            turned = np.zeros((self.m, d)) if agent.A is None else agent.A @ rotation(agent.A, d)
+            yield np.append(np.asarray(turned).T.ravel(), b)
+
+    def _inner(self, M: Array) -> Array:
+        """Q'M, with at most CHUNK + m/CHUNK roundings of an entry one after the other."""
+        starts = range(0, self.m, CHUNK)
+        pieces = [self.Q[k : k + CHUNK].T @ M[k : k + CHUNK] for k in starts]
+        return np.asarray(np.sum(pieces, axis=0))
 
     def _own(self, agent: Agent, d: int, beta: float, share: int) -> tuple[Agent, list[float]]:
         """One agent's part, and [delta_i, a_i, |s_i|, constant, |b_i|]."""
@@ -193,8 +195,8 @@ class Compressed:
         assert isinstance(f, Separable)
         A = np.zeros((self.m, d)) if agent.A is None else dense(agent.A)
         z_part, a, steep, constant = self._loss(f.z_part, share)
-        small = Q.T @ A
-        b = None if agent.b is None else Q.T @ agent.b
+        small = self._inner(A)
+        b = None if agent.b is None else self._inner(agent.b)
         changed = Agent(
             Separable(x=f.x_part, z=z_part),
             A=small,
@@ -225,7 +227,7 @@ class Compressed:
         a = known[0]
         s = np.zeros(self.m) if known[1] is None else known[1]
         constant = float(loss.value_at(np.zeros(self.q)))
-        return Quadratic(np.full(r, a), self.Q.T @ s), a, _length(s), constant
+        return Quadratic(np.full(r, a), self._inner(s)), a, _length(s), constant
 
     # -- what rounding lost ------------------------------------------------------------------------
     @property
@@ -236,7 +238,8 @@ class Compressed:
     def slack(self, radius: float) -> float:
         """|F(x) - F_t(x)| at most, for points of that norm."""
         numbers = self._numbers.value
-        room = 4 * EPS * (self.m + self.rank)  # of sums, and of ||Q'Q - I||
+        # of ||Q'Q - I||, and of sums
+        room = self._uneven + 4 * EPS * (CHUNK + self.m / CHUNK + self.rank)
         a = math.fsum(numbers[:, 1])
         s = math.fsum(numbers[:, 2])
         sides = 2 * room * math.fsum(numbers[:, 4])  # their sum is one of the columns of Q
@@ -261,11 +264,3 @@ def _digest(agent: Agent) -> list[float]:
 
 def _length(v: Array) -> float:
     return float(np.linalg.norm(v))
-
-
-def drawn(A: Any, d: int, size: int) -> Array:
-    """A random matrix that only who has A can draw again."""
-    found = hashlib.sha256(b"range")
-    for part in (A.data, A.indices, A.indptr) if is_sparse(A) else (A,) if A is not None else ():
-        found.update(np.ascontiguousarray(part).tobytes())
-    return np.random.default_rng(list(found.digest())).standard_normal((d, size))

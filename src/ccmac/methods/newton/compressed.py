@@ -11,14 +11,13 @@ and one averaging brings all E_i together. Then everybody knows the whole proble
 
 and Newton's method needs no message. Others learn E_i E_i' = A_i H_i^{-1} A_i', not the columns.
 Strong convexity is 1 in c, so that |grad F(c)| bounds |x - x*| in the norm of the H_i.
-Cost: 1 argmin a step. Setup: an averaging of m floats for every column, and one of m floats.
+Cost: 1 argmin a step. Setup: an averaging in which an agent's row has m floats for each of its own
+columns, and one of m floats.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +25,7 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.certificates.bound import Dual, Proved
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import product
@@ -35,10 +34,11 @@ from ccmac.methods.base import Iteration, State, known, vector
 from ccmac.methods.newton.eliminated import Reduced
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
-from ccmac.workspace.dual import Explicit
+from ccmac.workspace.dual import Explicit, rotation
 from ccmac.workspace.equations import right_hand_sides
 
 FLOATS = 2**26  # of all E_i, which every agent keeps
+FALLING = 1e-9  # share of F: a step that gains as much goes on, whatever the gradient does
 
 
 def has_range(work: Workspace, explicit: Explicit) -> bool:
@@ -65,33 +65,17 @@ class Range:
             )
         ]
         m = self.problem.m
-        width = int(self.starts[-1]) * m
-        mean = work.runtime.average_in_pieces(self._pieces(sizes), width)[0]
-        self.E = mean.reshape(-1, m)
-        self.E *= -self.problem.n
-
-    def _pieces(self, sizes: Any) -> Iterator[Iterator[Array]]:
-        """Agent by agent its E_i', and nothing from the others."""
-        return (self._piece(owner, size * self.problem.m) for owner, size in enumerate(sizes))
-
-    def _piece(self, owner: int, size: int) -> Iterator[Array]:
-        for (i, agent), R in zip(self.problem.agents.items(), self.R, strict=True):
-            if i == owner and agent.A is not None:
-                yield np.ascontiguousarray(np.asarray(agent.A @ R).T).ravel()
-            else:
-                yield np.broadcast_to(0.0, size)
+        images = [
+            np.zeros(m * R.shape[1]) if agent.A is None else -np.asarray(agent.A @ R).T.ravel()
+            for agent, R in zip(self.problem.agents.values(), self.R, strict=True)
+        ]
+        self.E = work.runtime.gather_vectors(images, [m * int(d) for d in sizes]).reshape(-1, m)
 
 
 def _turned(H: Any, A: Any, d: int) -> Array:
     """R with R'HR = I, by a random rotation that only who has A can draw again."""
-    digest = hashlib.sha256(b"range")
-    for part in (A.data, A.indices, A.indptr) if is_sparse(A) else (A,) if A is not None else ():
-        digest.update(np.ascontiguousarray(part).data)
-    normal = np.random.default_rng(list(digest.digest())).standard_normal((d, d))
-    turn, signs = np.linalg.qr(normal)
-    turn *= np.sign(np.diagonal(signs))
     L = np.linalg.cholesky(dense(H))
-    return np.asarray(scipy.linalg.solve_triangular(L, turn, lower=True, trans="T"))
+    return np.asarray(scipy.linalg.solve_triangular(L, rotation(A, d), lower=True, trans="T"))
 
 
 @dataclass(frozen=True)
@@ -142,10 +126,11 @@ class RangeNewton(Iteration[RangeState]):
     def step(self, state: RangeState) -> RangeState:
         """One Newton step with a line search, at everybody."""
         self.work.ledger.charge(argmins=1)
-        c, z, _, fall = self.reduced.stepped(self.E, state.c[0])
+        c, z, value, fall = self.reduced.stepped(self.E, state.c[0])
         gradient = self.reduced.gradient(self.E, c, self.explicit.slope(z))
         gap = float(np.linalg.norm(gradient))
-        waited = 0 if gap < state.least else state.waited + 1
+        falls = gap < state.least or fall > FALLING * abs(value)
+        waited = 0 if falls else state.waited + 1
         return replace(
             state,
             u=self._placed(c, z),

@@ -299,7 +299,7 @@ class CrossNewton(Method):
         return Alternative(
             SUM,
             self.name,
-            average(m * columns) + average(m),
+            work.runtime.vectors_cost([m * int(d) for d in work.curvature.d]) + average(m),
             Cost(argmins=1),
             10,
             2.0,
