@@ -17,7 +17,7 @@ from ccmac.errors import AssumptionWarning
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.base import Objective
-from ccmac.objectives.custom import Custom
+from ccmac.objectives.custom import Custom, Rates
 
 
 class Probe(NamedTuple):
@@ -84,39 +84,33 @@ def lipschitz_probe(
     probes * (2 + 2 powers) gradients.
     """
     declared = objective.curvature(d, q)
-    high = 0.0
-    low = math.inf
+    rates = Rates()
     spent = 0
 
-    def compare(a: Array, at_a: Array, b: Array) -> Array:
-        nonlocal high, low, spent
-        with np.errstate(all="ignore"):
-            at_b = np.concatenate(objective.gradient(b[:d], b[d:]))
+    def slope(u: Array) -> Array:
+        nonlocal spent
         spent += 1
-        apart = b - a
-        change = at_b - at_a
-        length = float(np.linalg.norm(apart))
-        noise = 8 * EPS * float(np.linalg.norm(at_a) + np.linalg.norm(at_b)) / length
-        rate = float(np.linalg.norm(change)) / length
-        if math.isfinite(rate):
-            high = max(high, rate - noise)
-            low = min(low, float(change @ apart) / length**2 + noise)
-        return change / length
+        with np.errstate(all="ignore"):
+            return np.concatenate(objective.gradient(u[:d], u[d:]))
+
+    def compare(a: Array, at_a: Array, b: Array) -> Array:
+        at_b = slope(b)
+        rates.see(a, at_a, b, at_b, declared.L)
+        return (at_b - at_a) / float(np.linalg.norm(b - a))
 
     for _ in range(probes if d + q else 0):
         a = 10.0 ** rng.uniform(-1, 1) * rng.standard_normal(d + q)
-        with np.errstate(all="ignore"):
-            at_a = np.concatenate(objective.gradient(a[:d], a[d:]))
-        spent += 1
+        at_a = slope(a)
         compare(a, at_a, 10.0 ** rng.uniform(-1, 1) * rng.standard_normal(d + q))
         h = 1e-3 * (1.0 + float(np.linalg.norm(a)))
         for largest in (True, False):
             v = _unit(rng.standard_normal(d + q))
             for _ in range(powers):
                 change = compare(a, at_a, a + h * v)
-                v = _unit(change if largest else high * v - change, otherwise=v)
-    _tell(agent, high, low, declared.L, declared.mu)
-    return Probe(high, low, spent)
+                v = _unit(change if largest else rates.high * v - change, otherwise=v)
+    if text := rates.refute(declared.L, declared.mu):
+        _warn(agent, text)
+    return Probe(rates.high, rates.low, spent)
 
 
 def _unit(v: Array, otherwise: Array | None = None) -> Array:
@@ -126,26 +120,9 @@ def _unit(v: Array, otherwise: Array | None = None) -> Array:
     return v / length
 
 
-def _tell(agent: int | None, high: float, low: float, L: float, mu: float) -> None:
-    if high > L * (1 + 1e-6):
-        _warn(
-            agent,
-            f"the gradient changes at rate {high:.6g}, more than the declared smoothness "
-            f"{L:.6g}; declare at least that much",
-        )
-    reach = high if math.isinf(L) else L
-    if low < mu * (1 - 1e-6) - 1e-12 * reach:
-        remedy = "declare at most that" if low >= -1e-9 * reach else "f is not convex there"
-        _warn(
-            agent,
-            f"curvature {low:.6g} was seen, less than the declared strong convexity "
-            f"{mu:.6g}; {remedy}",
-        )
-
-
 def _warn(agent: int | None, text: str) -> None:
     where = "objective" if agent is None else f"agent {agent}, objective"
-    warnings.warn(AssumptionWarning(f"{where}: {text}"), stacklevel=4)
+    warnings.warn(AssumptionWarning(f"{where}: {text}"), stacklevel=3)
 
 
 def check_problem(problem: HasAgents, seed: int = 0) -> int:

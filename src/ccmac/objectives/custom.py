@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,45 @@ from ccmac.objectives.base import Curvature, Objective, joint
 
 Blocks = Any
 """(u_x, u_z), or both in one concatenated array."""
+
+
+@dataclass
+class Rates:
+    """The largest rate of change and the least curvature that pairs of gradients have shown."""
+
+    high: float = 0.0
+    low: float = math.inf
+
+    def see(self, a: Array, at_a: Array, b: Array, at_b: Array, L: float) -> None:
+        """What a pair says, with room for rounding; ``L`` is the declared smoothness."""
+        with np.errstate(all="ignore"):
+            apart = b - a
+            change = at_b - at_a
+            length = float(np.linalg.norm(apart))
+            size = float(np.linalg.norm(at_a) + np.linalg.norm(at_b))
+            size += L * float(np.linalg.norm(b)) if math.isfinite(L) else 0.0
+            noise = 1e3 * EPS * size / length if length > 0 else math.inf
+            rate = float(np.linalg.norm(change)) / length if length > 0 else math.nan
+            bend = float(change @ apart) / length**2 if length > 0 else math.nan
+        if math.isfinite(rate) and math.isfinite(noise):
+            self.high = max(self.high, rate - noise)
+            self.low = min(self.low, bend + noise)
+
+    def refute(self, L: float, mu: float) -> str:
+        """How it contradicts declared constants; empty where it does not."""
+        if self.high > L * (1 + 1e-6):
+            return (
+                f"the gradient changes at rate {self.high:.6g}, more than the declared smoothness "
+                f"{L:.6g}; declare at least that much"
+            )
+        reach = self.high if math.isinf(L) else L
+        if self.low < mu * (1 - 1e-6) - 1e-12 * reach:
+            remedy = "declare at most that" if self.low >= -1e-9 * reach else "f is not convex"
+            return (
+                f"curvature {self.low:.6g} was seen, less than the declared strong convexity "
+                f"{mu:.6g}; {remedy}"
+            )
+        return ""
 
 
 class Custom(Objective):
@@ -86,7 +126,7 @@ class Custom(Objective):
                 raise InputError(f"Custom, {name}: is not a function; give one or leave it out")
         self._value = value
         self._last: tuple[Array, Array] | None = None
-        self._seen = (0.0, math.inf)  # the largest rate and the least curvature of pairs
+        self._rates = Rates()
         self._gradient = gradient
         self._prox = prox
         self._hessian = hessian
@@ -135,38 +175,15 @@ class Custom(Objective):
         return found
 
     def _compare(self, u: Array, slope: Array) -> None:
-        """What this gradient and the one before say of L and mu, with room for rounding."""
+        """This gradient and the one before."""
         before = self._last
         self._last = (u, slope)
-        if before is None or len(before[0]) != len(u):
-            return
-        apart = u - before[0]
-        change = slope - before[1]
-        with np.errstate(all="ignore"):
-            length = float(np.linalg.norm(apart))
-            size = float(np.linalg.norm(slope) + np.linalg.norm(before[1]))
-            if math.isfinite(self.smoothness):
-                size += self.smoothness * float(np.linalg.norm(u))
-            noise = 1e3 * EPS * size / length if length > 0 else math.inf
-            rate = float(np.linalg.norm(change)) / length if length > 0 else math.nan
-            bend = float(change @ apart) / length**2 if length > 0 else math.nan
-        if math.isfinite(rate) and math.isfinite(noise):
-            self._seen = max(self._seen[0], rate - noise), min(self._seen[1], bend + noise)
+        if before is not None and len(before[0]) == len(u):
+            self._rates.see(*before, u, slope, self.smoothness)
 
     def refuted(self) -> str:
         """How gradients contradict the declared constants; empty where none did."""
-        high, low = self._seen
-        if high > self.smoothness * (1 + 1e-6):
-            return (
-                f"the gradient changes at rate {high:.6g}, more than the declared smoothness "
-                f"{self.smoothness:.6g}; declare at least that much"
-            )
-        if low < self.strong_convexity * (1 - 1e-6):
-            return (
-                f"curvature {low:.6g} was seen, less than the declared strong convexity "
-                f"{self.strong_convexity:.6g}; declare at most that"
-            )
-        return ""
+        return self._rates.refute(self.smoothness, self.strong_convexity)
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
         """The user's prox, as a pair of fresh float64 arrays."""
