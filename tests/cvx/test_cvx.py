@@ -110,7 +110,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "S .*>> 0 needs a semidefinite cone": lambda: agent(
         cp.Minimize(cp.trace(square)), [square >> 0]
     ),
-    "needs a power cone": lambda: agent(cp.Minimize(cp.sum(cp.power(x, 2.5, approx=False)))),
+    "needs a power cone": lambda: agent(cp.Minimize(z), [cp.PowCone3D(x[0], x[1], z, 0.4)]),
     "breaks CVXPY's rules": lambda: agent(cp.Minimize(cp.sqrt(x[0]))),
     "give cp.Minimize": lambda: agent(cp.sum_squares(x)),
     "give a list of CVXPY": lambda: agent(cp.Minimize(z), x >= 1),

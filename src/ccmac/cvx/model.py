@@ -133,7 +133,7 @@ class Form:
         place = data["param_prob"].var_id_to_col
         size = K.shape[1]
         at_z = _columns(shared, place)
-        at_t = _columns([t], place)
+        at_t = _columns(t, place)
         at_x = np.setdiff1d(np.arange(size), np.append(at_z, at_t))
         x, z, T = (_selection(at, size) for at in (at_x, at_z, at_t))
         coupled = sp.csc_array(K @ T).indices.astype(np.intp)
@@ -221,9 +221,9 @@ class Model:
         }
         extra = [plain[v.id] == cp.vec(v, order="F") for v in shared if v.id in plain]
         self.shared = [plain.get(v.id, v) for v in shared]
-        self.t = cp.Variable(sum(part.size for part in coupled))
-        if coupled:
-            extra.append(self.t == cp.hstack([cp.vec(part, order="F") for part in coupled]))
+        self.t = [cp.Variable(sum(part.size for part in coupled))] if coupled else []
+        for t in self.t:
+            extra.append(t == cp.hstack([cp.vec(part, order="F") for part in coupled]))
         self.problem = cp.Problem(problem.objective, problem.constraints + extra)
         self.form: Form  # of the agent as it was made last
         self.made: PlainAgent
