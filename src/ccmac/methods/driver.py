@@ -125,6 +125,7 @@ class Outcome:
     state: State
     iterations: int
     check: Check | None = None
+    looked: bool = False  # whether the check is a last look at the state
     relative_error: float = math.nan
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
@@ -216,7 +217,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 break
     runtime.notes.asked = never
     seconds = time.perf_counter() - begun
-    return Outcome(status, state, count, check, relative_error, seconds, notes)
+    return Outcome(status, state, count, check, False, relative_error, seconds, notes)
 
 
 def _step(health: _Health, state: State, count: int, timed: bool) -> tuple[State, bool]:

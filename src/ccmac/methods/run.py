@@ -233,11 +233,11 @@ class Run:
                 conflict = gathered_contradiction(sums, Farkas(work))
                 if conflict is not None:
                     outcome.check = Check(math.nan, verdict=conflict)
-        self._concluded(prepared, outcome)
+        unproved = self._unproved(prepared, outcome)
         if outcome.check is not None and outcome.check.verdict is not None:
             found = without_solution(work, outcome.check.verdict, seed, plan=plan, trace=trace)
             return replace(found, iterations=outcome.iterations, seconds=outcome.seconds)
-        if stalled and self._unproved(prepared, outcome):
+        if stalled and unproved:
             ended = [*stalled, (prepared, outcome, plan)]
             prepared, outcome, plan = min(ended, key=lambda end: end[1].proved)
         self._apply_probe()
@@ -299,23 +299,17 @@ class Run:
             return self._proving(prepared.widen(), refuted=True)
 
     def _unproved(self, prepared: Prepared, outcome: Outcome) -> bool:
-        """Whether a method that ended by itself leaves the tolerance unproved."""
-        if prepared.stopping is None or (outcome.check is not None and outcome.check.done):
+        """Whether the tolerance is unproved, after one last look at a state that is worth it."""
+        if prepared.stopping is None:
             return False
-        with self.work.ledger.phase("monitor"):
-            found = prepared.stopping.final(prepared.iteration, outcome.state)
-            outcome.check = found.agreed(self.work.runtime)
-        return not outcome.check.done
-
-    def _concluded(self, prepared: Prepared, outcome: Outcome) -> None:
-        """One last look at the state of a run that ended without."""
-        check = outcome.check
-        known = check is not None and (check.done or outcome.status == "finished")
-        if outcome.status == "diverged" or prepared.stopping is None or known:
-            return
-        with self.work.ledger.phase("monitor"):
-            check = prepared.stopping.final(prepared.iteration, outcome.state)
-            outcome.check = check.agreed(self.work.runtime)
+        known = outcome.check is not None and outcome.check.done
+        if not (known or outcome.looked or outcome.status == "diverged"):
+            with self.work.ledger.phase("monitor"):
+                found = prepared.stopping.final(prepared.iteration, outcome.state)
+                outcome.check = found.agreed(self.work.runtime)
+            outcome.looked = True
+            known = outcome.check.done
+        return not known
 
     def _following(self) -> Prepared | None:
         """The next method that ``auto`` would take, ready; None when there is none."""

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ccmac.certificates.bound import Dual, Proved
+from ccmac.certificates.bound import Proved
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.blocks import dense
@@ -32,7 +32,6 @@ from ccmac.linalg.extended import product
 from ccmac.linalg.tolerances import EPS
 from ccmac.methods.base import Iteration, State, known, vector
 from ccmac.methods.newton.eliminated import Reduced
-from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
 from ccmac.workspace.dual import Explicit, rotation
 from ccmac.workspace.equations import right_hand_sides
@@ -207,10 +206,6 @@ class RangeNewton(Iteration[RangeState]):
     def point(self, state: RangeState) -> tuple[Array, Array]:
         """x and the z that follows."""
         return self.space.x(state.u), self.space.z(state.u)
-
-    def dual(self, state: RangeState, realized: Realized) -> Dual | None:
-        """None on other realizations."""
-        return None
 
     def finished(self, state: RangeState) -> bool:
         """Steps no longer descend."""

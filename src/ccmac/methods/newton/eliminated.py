@@ -33,13 +33,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from ccmac.certificates.bound import Dual, Proved
+from ccmac.certificates.bound import Proved
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import random_signs
 from ccmac.methods.base import Iteration, State, known, rows, vector
 from ccmac.methods.local import ARMIJO, Factorized, OwnEquations
-from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
 from ccmac.workspace.dual import Explicit
 from ccmac.workspace.equations import right_hand_sides
@@ -415,10 +414,6 @@ class EliminatedNewton(Iteration[EliminatedState]):
     def point(self, state: EliminatedState) -> tuple[Array, Array]:
         """The minimisers at the multiplier."""
         return self.space.x(state.u), self.space.z(state.u)
-
-    def dual(self, state: EliminatedState, realized: Realized) -> Dual | None:
-        """None on other realizations."""
-        return None
 
     def finished(self, state: EliminatedState) -> bool:
         """The gap is rounding, or has not shrunk for long."""
