@@ -11,7 +11,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ccmac.inputs import Array, whole
+
+WRONG = 1e-9  # a multiplier below this, in equilibrated units, is rounding
 
 
 class Scaling(ABC):
@@ -30,6 +35,34 @@ class Scaling(ABC):
     @abstractmethod
     def inverse_matrix(self) -> Array:
         """W^{-1}, of shape (count, dim, dim); the identity where there is no scaling."""
+
+
+class Face(ABC):
+    """The faces that slacks s lie on where v are their multipliers, as linear rows.
+
+    With M = ``matrix``, of shape (count, dim, dim), the slacks stay on their faces to second order
+    where M ds = ``held`` dv', dv = M'dv': rows without ``held`` are equations, rows of zeros are
+    left alone.
+    """
+
+    matrix: Array
+    held: Array
+
+    @abstractmethod
+    def met(self, s: Array, v: Array) -> tuple[Array, Array]:
+        """(what lacks of s to the faces, v as a multiplier there)."""
+
+
+class Fixed(Face):
+    """s = 0 where ``active``, and v = 0 elsewhere."""
+
+    def __init__(self, active: NDArray[np.bool_]) -> None:
+        self.active = active
+        self.matrix = np.eye(active.shape[1]) * active[:, :, None]
+        self.held = np.where(active, 0.0, 1.0)
+
+    def met(self, s: Array, v: Array) -> tuple[Array, Array]:
+        return np.where(self.active, s, 0.0), np.where(self.active, v, 0.0)
 
 
 @dataclass(frozen=True)
@@ -88,6 +121,11 @@ class Cone(ABC):
     @abstractmethod
     def scaling(s: Array, v: Array) -> Scaling:
         """The Nesterov-Todd scaling at s and v inside K."""
+
+    @staticmethod
+    @abstractmethod
+    def face(s: Array, v: Array) -> Face:
+        """The faces that points s and v near a solution tell of."""
 
     @staticmethod
     @abstractmethod

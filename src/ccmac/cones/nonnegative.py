@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccmac.cones.base import Cone, Scaling
+from ccmac.cones.base import WRONG, Cone, Face, Fixed, Scaling
 from ccmac.inputs import Array
 
 
@@ -62,6 +62,10 @@ class Nonnegative(Cone):
     @staticmethod
     def scaling(s: Array, v: Array) -> Scaling:
         return OrthantScaling(s, v)
+
+    @staticmethod
+    def face(s: Array, v: Array) -> Face:
+        return Fixed(v > s + WRONG)
 
     @staticmethod
     def product(a: Array, b: Array) -> Array:

@@ -49,10 +49,15 @@ class ProductCone:
             out[rows] = part(kind, rows)
         return out
 
+    def margins(self, s: Array) -> Array:
+        """Of every cone the largest t with s - t e in it, for all of its rows."""
+        return self._each(
+            lambda kind, rows: np.broadcast_to(kind.margin(s[rows])[:, None], rows.shape)
+        )
+
     def margin(self, s: Array) -> float:
-        """The largest t with s - t e in K (equations aside)."""
-        parts = [kind.margin(s[rows]) for kind, rows in self.groups if kind is not Zero]
-        return min((float(part.min()) for part in parts), default=np.inf)
+        """The least of :meth:`margins` (equations aside)."""
+        return float(self.margins(s)[~self.equations].min(initial=np.inf))
 
     def inside_dual(self, v: Array) -> Array:
         """v, moved along e into the dual cone, by so much that rounding cannot undo it."""
@@ -72,11 +77,7 @@ class ProductCone:
 
     def outside(self, s: Array) -> Array:
         """How far s lies outside, along e: one number a row, the same for all rows of a cone."""
-        out = np.abs(s)
-        for kind, rows in self.groups:
-            if kind is not Zero:
-                out[rows] = np.maximum(0.0, -kind.margin(s[rows]))[:, None]
-        return out
+        return np.maximum(0.0, -self.margins(s))
 
     def sizes(self, lengths: Array) -> Array:
         """The largest of these in each cone, for all of its rows; 1 where all are 0."""
@@ -97,6 +98,45 @@ class ProductCone:
     def scaling(self, s: Array, v: Array) -> ProductScaling:
         """Of all rows at (s, v)."""
         return ProductScaling(self, s, v)
+
+    def face(self, s: Array, v: Array) -> ProductFace:
+        """That points (s, v) near a solution tell of."""
+        return ProductFace(self, s, v)
+
+    def blocks(self, matrices: list[Array]) -> sp.coo_array:
+        """Batches of matrices (count, dim, dim), one for each group, as one on all rows."""
+        values = []
+        at = []
+        to = []
+        for batch, (_, rows) in zip(matrices, self.groups, strict=True):
+            dim = rows.shape[1]
+            values.append(batch.ravel())
+            at.append(np.repeat(rows, dim, axis=1).ravel())
+            to.append(np.tile(rows, (1, dim)).ravel())
+        if not values:
+            return sp.coo_array((self.size, self.size))
+        index = (np.concatenate(at), np.concatenate(to))
+        return sp.coo_array((np.concatenate(values), index), shape=(self.size, self.size))
+
+
+class ProductFace:
+    """The faces of all rows; see :class:`ccmac.cones.base.Face`."""
+
+    def __init__(self, cone: ProductCone, s: Array, v: Array) -> None:
+        self.cone = cone
+        self.parts = [kind.face(s[rows], v[rows]) for kind, rows in cone.groups]
+        self.matrix = cone.blocks([part.matrix for part in self.parts])
+        self.held = np.zeros(cone.size)
+        for part, (_, rows) in zip(self.parts, cone.groups, strict=True):
+            self.held[rows] = part.held
+
+    def met(self, s: Array, v: Array) -> tuple[Array, Array]:
+        """(what lacks of s to the faces, v as a multiplier there)."""
+        lack = np.zeros_like(s)
+        found = np.zeros_like(v)
+        for part, (_, rows) in zip(self.parts, self.cone.groups, strict=True):
+            lack[rows], found[rows] = part.met(s[rows], v[rows])
+        return lack, found
 
 
 class ProductScaling:
@@ -130,16 +170,4 @@ class ProductScaling:
 
     def inverse_matrix(self) -> sp.coo_array:
         """W^{-1}, sparse; the identity on equations."""
-        values = []
-        at = []
-        to = []
-        for part, (_, rows) in zip(self.parts, self.cone.groups, strict=True):
-            dim = rows.shape[1]
-            values.append(part.inverse_matrix().ravel())
-            at.append(np.repeat(rows, dim, axis=1).ravel())
-            to.append(np.tile(rows, (1, dim)).ravel())
-        size = self.cone.size
-        if not values:
-            return sp.coo_array((size, size))
-        index = (np.concatenate(at), np.concatenate(to))
-        return sp.coo_array((np.concatenate(values), index), shape=(size, size))
+        return self.cone.blocks([part.inverse_matrix() for part in self.parts])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccmac.cones.base import Cone, Scaling
+from ccmac.cones.base import WRONG, Cone, Face, Scaling
 from ccmac.inputs import Array
 
 
@@ -69,6 +69,42 @@ class LorentzScaling(Scaling):
         return np.asarray(out / self.eta[:, None, None])
 
 
+class LorentzFace(Face):
+    """The apex, an edge t (1, u) with ||u|| = 1, or the inside.
+
+    Near an edge the slack stays on the boundary where (1, -u)'ds = 0, and its multiplier
+    t (1, -u) turns by -t (I - uu') ds_1 / ||s_1||.
+    """
+
+    def __init__(self, s: Array, v: Array) -> None:
+        tail_s = np.linalg.norm(s[:, 1:], axis=1)
+        tail_v = np.linalg.norm(v[:, 1:], axis=1)
+        inside = v[:, 0] + tail_v <= s[:, 0] - tail_s + WRONG
+        apex = v[:, 0] - tail_v > s[:, 0] + tail_s + WRONG
+        self.apex = apex
+        self.edge = ~inside & ~apex & (tail_s > 0) & (v[:, 0] > 0)
+        dim = s.shape[1]
+        self.matrix = np.eye(dim) * apex[:, None, None]
+        self.held = np.broadcast_to(np.where(apex, 0.0, 1.0)[:, None], s.shape).copy()
+        u = s[self.edge, 1:] / tail_s[self.edge, None]
+        rows = np.zeros((len(u), dim, dim))
+        rows[:, 0, 0] = 1.0
+        rows[:, 0, 1:] = -u
+        rows[:, 1:, 1:] = np.eye(dim - 1) - u[:, :, None] * u[:, None, :]
+        self.matrix[self.edge] = rows
+        self.held[self.edge] = (tail_s / v[:, 0].clip(1e-300))[self.edge, None]
+        self.held[self.edge, 0] = 0.0
+
+    def met(self, s: Array, v: Array) -> tuple[Array, Array]:
+        lack = np.where(self.apex[:, None], s, 0.0)
+        found = np.where(self.apex[:, None], v, 0.0)
+        tail = np.linalg.norm(s[:, 1:], axis=1)
+        turned = s[:, 1:] / np.where(tail > 0, tail, 1.0)[:, None]
+        lack[self.edge, 0] = (s[:, 0] - tail)[self.edge]
+        edge = v[:, :1] * np.hstack([np.ones((len(s), 1)), -turned])
+        return lack, np.where(self.edge[:, None], edge, found)
+
+
 class SecondOrder(Cone):
     """One cone of k entries, the first of them at least the length of the others.
 
@@ -121,6 +157,10 @@ class SecondOrder(Cone):
     @staticmethod
     def scaling(s: Array, v: Array) -> Scaling:
         return LorentzScaling(s, v)
+
+    @staticmethod
+    def face(s: Array, v: Array) -> Face:
+        return LorentzFace(s, v)
 
     @staticmethod
     def product(a: Array, b: Array) -> Array:

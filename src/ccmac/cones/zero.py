@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccmac.cones.base import Cone, Scaling
+from ccmac.cones.base import Cone, Face, Fixed, Scaling
 from ccmac.inputs import Array
 
 
@@ -64,6 +64,10 @@ class Zero(Cone):
     @staticmethod
     def scaling(s: Array, v: Array) -> Scaling:
         return NoScaling(s)
+
+    @staticmethod
+    def face(s: Array, v: Array) -> Face:
+        return Fixed(np.ones(s.shape, dtype=bool))
 
     @staticmethod
     def product(a: Array, b: Array) -> Array:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 MET = 1e-8  # a slack below this, in equilibrated units, is none
 PASSES = 2  # sums: the system, then what rounding and proximal terms left
 HELD = 1e-10  # proximal weight of active rows, less than that of an interior point
-WRONG = 1e-9  # a multiplier below this, in equilibrated units, is rounding
 
 
 def guess(
@@ -76,9 +75,8 @@ def settled(run: Interior, state: InteriorState) -> InteriorState:
     z, dual = np.split(state.common[0] / state.tau, [run.q])
     points = [Point(*(part / state.tau for part in p.flat)) for p in run.points(state)]
     system = Guesses(run, points)
-    points = system.begin(points)
     for _ in range(PASSES):
-        points, z, dual = system.solved(points, z, dual)
+        points, z, dual = system.solved(system.begin(points, z), z, dual)
     points = system.with_slacks(points, z)
     return run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count)
 
@@ -90,7 +88,7 @@ def mended(run: Interior, state: InteriorState) -> InteriorState:
     points = run.points(state)
     system = Guesses(run, points)
     received = run.runtime.piggyback(np.array([[c] for c in system.changes(points)]))
-    points, z, dual = system.solved(system.begin(points), z, dual)
+    points, z, dual = system.solved(system.begin(points, z), z, dual)
     points = system.with_slacks(points, z)
     changed = int(received.value[0])
     state = replace(
@@ -116,9 +114,9 @@ class Guesses:
         """How many rows are active here and were not in the pass before, or the reverse."""
         return [g.changes(p) for g, p in zip(self.own, points, strict=True)]
 
-    def begin(self, points: list[Point]) -> list[Point]:
-        """Multipliers of rows that are not active are none."""
-        return [g.begin(p) for g, p in zip(self.own, points, strict=True)]
+    def begin(self, points: list[Point], z: Array) -> list[Point]:
+        """Multipliers as they are on the faces: none where rows are not active."""
+        return [g.begin(p, z) for g, p in zip(self.own, points, strict=True)]
 
     def solved(
         self, points: list[Point], z: Array, dual: Array
@@ -149,12 +147,12 @@ class Guess:
 
     def __init__(self, agent: LocalSystem, point: Point) -> None:
         self.agent = agent
-        self.active = agent.equations | (point.v > point.s + WRONG)
         p = agent.model
-        held = sp.csr_array(sp.diags_array(self.active.astype(np.float64)))
-        self._solve = agent.factorized(held, np.where(self.active, HELD, 1.0))
+        self.face = p.cone.face(point.s, point.v)
+        matrix = sp.csr_array(self.face.matrix)
+        self.active = matrix.diagonal() != 0
+        self._solve = agent.factorized(matrix, np.maximum(self.face.held, HELD))
         self._border = agent.border.toarray()
-        self._border[p.size :] *= self.active[:, None]
         self._right = np.zeros(p.size + p.rows)
 
     def changes(self, point: Point) -> int:
@@ -162,9 +160,10 @@ class Guess:
         before = self.agent.equations | (point.s == 0.0)
         return int(np.count_nonzero(self.active != before))
 
-    def begin(self, point: Point) -> Point:
-        """Multipliers of rows that are not active are none."""
-        return Point(point.y, np.zeros_like(point.s), np.where(self.active, point.v, 0.0))
+    def begin(self, point: Point, z: Array) -> Point:
+        """Multipliers as they are on the faces: none where rows are not active."""
+        slack = self.agent.slack(point.y, z)
+        return Point(point.y, np.zeros_like(point.s), self.face.met(slack, point.v)[1])
 
     def matrix(self) -> Array:
         """-V M^{-1} U on the support."""
@@ -176,7 +175,7 @@ class Guess:
         p = agent.model
         y, _, v = point.flat
         slope = p.P @ y + p.P_z @ z + agent.GT @ v + agent.AT @ dual + p.c
-        rows = np.where(self.active, agent.slack(y, z), 0.0)
+        rows = self.face.met(agent.slack(y, z), v)[0]
         self._right = np.append(-slope, rows)
         on_z = agent.P_zT @ y + p.P_zz @ z + agent.HT @ v + agent.BT @ dual + p.c_z
         common = -np.concatenate([on_z, p.A @ y + p.B @ z - p.b])
@@ -186,7 +185,7 @@ class Guess:
         """The unknowns after dc on the support."""
         step = self._solve(self._right - self._border @ dc)
         dy, dv = np.split(step, [self.agent.model.size])
-        return Point(point.y + dy, point.s, point.v + np.where(self.active, dv, 0.0))
+        return Point(point.y + dy, point.s, point.v + dv)
 
     def with_slacks(self, point: Point, z: Array) -> Point:
         """Slacks of the rows that are not active."""

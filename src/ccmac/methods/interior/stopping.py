@@ -89,7 +89,7 @@ class DualityStop(Stopping):
         self._idle = 0 if near < self._nearest else self._idle + 1
         self._nearest = min(near, self._nearest)
         iteration.over = ratio >= LOST or self._idle >= IDLE
-        if near <= self._near and not iteration.system.turned:
+        if near <= self._near:
             self._near = CLOSER * near
             check = self.judged(iteration, settled(iteration, state))
             if check.done:
