@@ -153,6 +153,13 @@ def test_a_contradiction_carries_multipliers_of_cones(tmp_path: Path) -> None:
     assert kept[0].tolist() == (-y).tolist()
 
 
+def test_an_agent_that_is_infeasible_by_itself_is_named_alone() -> None:
+    result = ccmac.solve(ball_and_bounds(limit=-1.0, total=3.0), "path")
+    assert re.search("agent 0's own conic rows contradict each other", result.message)
+    assert list(result.infeasibility.cones) == [0]
+    assert not result.infeasibility.coupled.any()
+
+
 def test_a_fall_stays_within_the_cones() -> None:
     def problem(slope: float) -> ccmac.Problem:
         cone = ccmac.Agent(

@@ -227,19 +227,21 @@ class Farkas:
         held = np.zeros(d, dtype=bool)
         gain = np.zeros(d)
         largest = right = 0.0
-        minus_y, on_cones = np.zeros(0), np.zeros(0)
+        minus_y = np.zeros(0)
+        of_cones = 0.0
         own = agent.conic(d, q)
         if own is not None and given.cones:
             minus_y = -own.cone.inside_dual(-given.cones[k])
             on_G, size_G = image([(own.G, minus_y)], d)
             on_H, size_H = image([(own.H, minus_y)], q)
-            on_cones = np.append(on_G, on_H)
             r = r + on_G
             on_z = on_z + on_H
             slope_size += size_G + size_H
             known.append((minus_y, own.h))
             lengths = np.hypot(row_lengths(own.G), row_lengths(own.H))
-            right = square(own.h / own.cone.sizes(lengths))
+            sizes = own.cone.sizes(lengths)
+            right = square(own.h / sizes)
+            of_cones = norm(minus_y * sizes)
         if self.forms is not None:
             form = self.forms[k]
             cuts = np.cumsum([len(t.h) for t in form.terms])[:-1]
@@ -267,7 +269,7 @@ class Farkas:
             [norm(r[~held]), slope_size, len(terms) * (sum(paid) + float(np.abs(gain).sum()))],
             [sum(unit) + right, largest],
             [norm(on_A) + norm(on_B) or paid[0], norm(on_C) or paid[1], norm(on_D) or paid[2]],
-            [norm(on_bounds), *([norm(on_cones)] if self.work.curvature.conic else [])],
+            [norm(on_bounds), *([of_cones] if self.work.curvature.conic else [])],
         ]
         return np.concatenate(row), Held(on_bounds, minus_y)
 

@@ -16,7 +16,7 @@ from ccmac.certificates.gap import Goal
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Evidence, Judged, Stopping
 from ccmac.methods.interior.active import settled
-from ccmac.methods.interior.feasible import decided
+from ccmac.methods.interior.feasible import alone, decided
 from ccmac.methods.interior.iteration import Interior, InteriorState
 
 RAY = 1e3  # kappa over tau beyond which there may be no solution
@@ -138,13 +138,17 @@ class DualityStop(Stopping):
     ) -> Infeasibility | Recession | None:
         """What a ray proves; a recession direction only where a feasible point is shown."""
         found = self.verdict(iteration, state)
-        if not isinstance(found, Recession):
-            return found
+        if isinstance(found, Infeasibility):
+            return alone(iteration.work) or found
+        if found is None:
+            return None
         feasible = self._decided(iteration)
         return found if feasible is True else feasible or None
 
     def _decided(self, iteration: Interior) -> Infeasibility | bool:
         """What is known of feasible points; asked once."""
         if self._feasible is None:
-            self._feasible = decided(iteration.work)
+            found = decided(iteration.work)
+            proved = isinstance(found, Infeasibility)
+            self._feasible = alone(iteration.work) or found if proved else found
         return self._feasible

@@ -28,6 +28,7 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.conic import StandardForm
 
 HEAVY = 1e9  # w over the largest entry of P
+PARTS = ("C", "D", "epigraphs", "cones")  # whose multipliers a Farkas certificate has
 PROJECTIONS = 2  # of a direction: the second from what the first one left
 
 
@@ -50,13 +51,8 @@ class Verdicts:
         conflict = crossing(ends, self.work.problem.m)
         if conflict is not None:
             return conflict
-        q = self.work.problem.q
-        both = ends[:, :q].max(axis=0), ends[:, q:].min(axis=0)
-        dual, rows = iteration.multipliers(state)
-        given = Lambda(
-            -dual, *(self._part(rows, name) for name in ("C", "D", "epigraphs", "cones"))
-        )
-        conflict = Farkas(self.work, self.forms, both).test(given)
+        both = self.both()
+        conflict = Farkas(self.work, self.forms, both).test(self.given(iteration, state))
         reduced = self.work.gather_constraints()
         if conflict is not None or reduced is None:
             return conflict
@@ -69,6 +65,22 @@ class Verdicts:
                 return found
         return None
 
+    def both(self) -> tuple[Array, Array]:
+        """The bounds on z that hold for all."""
+        ends = self.ends()
+        q = self.work.problem.q
+        return ends[:, :q].max(axis=0), ends[:, q:].min(axis=0)
+
+    def given(self, iteration: Interior, state: InteriorState) -> Lambda:
+        """The multipliers that may prove a contradiction."""
+        dual, rows = iteration.multipliers(state)
+        none = slice(0, 0)
+        parts = (
+            [-v[p.parts.get(name, none)] for v, p in zip(rows, self.models, strict=True)]
+            for name in PARTS
+        )
+        return Lambda(-dual, *parts)
+
     def ends(self) -> Array:
         """Every agent's lower and upper bounds on z."""
         if self._ends is None:
@@ -80,11 +92,6 @@ class Verdicts:
                 )
             self._ends = self.work.runtime.gather(rows)
         return self._ends
-
-    def _part(self, rows: list[Array], name: str) -> list[Array]:
-        """The agents' multipliers of rows of one kind, with the sign of a Farkas certificate."""
-        none = slice(0, 0)
-        return [-v[p.parts.get(name, none)] for v, p in zip(rows, self.models, strict=True)]
 
 
 def straightened(run: Interior, state: InteriorState) -> InteriorState:
