@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,23 +157,18 @@ def permuted(problem: ccmac.Problem) -> ccmac.Problem:
     return with_agent(problem, 2, A=moved)
 
 
-def square(shift: float) -> Custom:
-    return Custom(
-        lambda x, z: 0.5 * float(x @ x + z @ z) - shift * float(x.sum()),
-        lambda x, z: (x - shift, z),
-        1.0,
-        1.0,
-    )
-
-
-def operators(scale: float = 1.0, shift: float = 0.5) -> ccmac.Problem:
+def operators(curved: float = 1.0) -> ccmac.Problem:
     rng = np.random.default_rng(5)
     agents = []
     for i in range(3):
-        A = aslinearoperator((scale if i == 1 else 1.0) * rng.standard_normal((2, 3)))
-        f = square(shift if i == 2 else 0.5)
-        lower = -10 * np.ones(3) if i == 2 else None
-        agents.append(ccmac.Agent(f, A=A, B=rng.standard_normal((2, 2)), b=np.ones(2), lower=lower))
+        A = aslinearoperator(rng.standard_normal((2, 3)))
+        f = Custom(
+            lambda x, z: 0.5 * float(x @ x + z @ z),
+            lambda x, z: (x, z),
+            1.0,
+            curved if i == 2 else 1.0,
+        )
+        agents.append(ccmac.Agent(f, A=A, B=rng.standard_normal((2, 2)), b=np.ones(2)))
     return ccmac.Problem(agents)
 
 
@@ -216,20 +210,11 @@ def test_another_run_is_refused(stored: Path, change: dict[str, Any], words: str
     assert {f.name: f.read_bytes() for f in stored.iterdir()} == before
 
 
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        (lambda: operators(scale=1.5), "the data of agent 1 differs"),
-        (lambda: operators(shift=0.25), "the data of agent 2 differs"),
-    ],
-)
-def test_code_is_known_by_what_it_answers(
-    tmp_path: Path, other: Callable[[], ccmac.Problem], words: str
-) -> None:
+def test_code_is_known_by_its_kind_and_constants(tmp_path: Path) -> None:
     ccmac.solve(operators(), NETWORK, tol=1e-9, checkpoint=tmp_path, max_iterations=2)
     ccmac.solve(operators(), NETWORK, tol=1e-9, checkpoint=tmp_path, max_iterations=3)
-    with pytest.raises(InputError, match=words):
-        ccmac.solve(other(), NETWORK, tol=1e-9, checkpoint=tmp_path)
+    with pytest.raises(InputError, match="the data of agent 2 differs"):
+        ccmac.solve(operators(curved=0.5), NETWORK, tol=1e-9, checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-9, 1e-11])

@@ -2,8 +2,8 @@
 
 Whoever continues a run must bring what it depends on: there is a digest of each thing that all
 processes know, and one of each agent's own data, so that any split of the agents over processes
-finds the same. Code cannot be read: of operators and users' own objectives the answers at fixed
-points are taken, rounded to nine digits.
+finds the same. Code cannot be read: operators and users' own objectives are known by their kind,
+shape and constants.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, positive, whole
 from ccmac.ledger import Trace
 from ccmac.methods.base import Iteration, Method, Request, State
-from ccmac.objectives import Limited, Objective
+from ccmac.objectives import Objective
 from ccmac.problem import CONIC, MATRICES, RIGHT_HAND_SIDES
 from ccmac.results import Solution
 from ccmac.runtime.masked import Masked
@@ -110,39 +110,16 @@ def _digest(value: Any) -> bytes:
 
 
 def _entries(block: Any) -> Any:
-    """A block, or what an operator answers."""
-    if not hasattr(block, "rmatvec"):
-        return block
-    rows, columns = block.shape
-    return [_rounded(block.matvec(_probe(columns))), _rounded(block.rmatvec(_probe(rows)))]
+    """A block; of an operator its kind and shape."""
+    return [type(block).__qualname__, *block.shape] if hasattr(block, "rmatvec") else block
 
 
 def _data(objective: Objective, d: int, q: int) -> list[Any]:
-    """What would be saved of an objective; of code its constants and what it answers."""
+    """What would be saved of an objective; of code its kind and constants."""
     try:
-        tree, arrays = encode_objective(objective)
-        return [tree, arrays]
+        return list(encode_objective(objective))
     except InputError:
-        pass
-    if isinstance(objective, Limited):  # with bounds nearly all values are infinite
-        inner = _data(objective.objective, objective.d, objective.q)
-        return [objective.lower, objective.upper, objective.slacks, *inner]
-    x, z = _probe(d), _probe(q)
-    with np.errstate(all="ignore"):
-        found = [_rounded(objective.value(x, z))]
-        if {"gradient", "subgradient"} & objective.capabilities:
-            found += map(_rounded, objective.gradient(x, z))
-    return [type(objective).__qualname__, repr(objective.curvature(d, q)), *found]
-
-
-def _probe(size: int) -> Array:
-    return np.random.default_rng([14, size]).standard_normal(size)
-
-
-def _rounded(vector: Any) -> str:
-    """Length, norm and one component of a vector, to nine digits."""
-    v = np.atleast_1d(np.asarray(vector, dtype=np.float64)).ravel()
-    return f"{v.size},{float(np.linalg.norm(v)):.8e},{float(_probe(v.size) @ v):.6e}"
+        return [type(objective).__qualname__, repr(objective.curvature(d, q))]
 
 
 # -- saving and continuing -------------------------------------------------------------------------
