@@ -11,6 +11,7 @@ from ccmac.objectives import (
     L1,
     Box,
     ConcomitantHuber,
+    Custom,
     ElasticNet,
     Halfspace,
     Hinge,
@@ -29,6 +30,7 @@ from ccmac.objectives import (
     SquaredDistance,
     Sum,
     Tweedie,
+    named,
 )
 
 D = 3
@@ -62,12 +64,23 @@ def _psd(size: int, rank: int) -> np.ndarray:
     return root.T @ root
 
 
+@named("tests: length")
+def _length(x: np.ndarray, z: np.ndarray) -> float:
+    return float(np.sqrt(1 + x**2).sum() + z @ z)
+
+
+@named("tests: slope of the length")
+def _slope(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return x / np.sqrt(1 + x**2), 2 * z
+
+
 EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
     "Tweedie": [
         lambda: Tweedie(y=np.arange(float(N))),
         lambda: Tweedie(y=_weights(N), weight=_weights(N), power=2.0, ridge=0.3),
         lambda: Tweedie(_matrix(9, N), np.abs(_y(9)), power=1.5, offset=_y(9)),
     ],
+    "Custom": [lambda: Custom(_length, _slope, 2.0, dim=N)],
     "SquaredDistance": [
         lambda: SquaredDistance(0.7),
         lambda: SquaredDistance(1.5, _y(N)),

@@ -22,7 +22,8 @@ from scipy.sparse.linalg import aslinearoperator
 
 import ccmac
 from ccmac.errors import InputError
-from ccmac.objectives import Custom, Logistic, Separable, SquaredDistance
+from ccmac.objectives import Custom, Logistic, Separable, SquaredDistance, named
+from ccmac.objectives.custom import NAMED
 from ccmac.storage import load_problem, save_problem
 from objectives.examples import CASES, D, N, Q, build
 
@@ -150,6 +151,19 @@ def test_code_is_refused_before_anything_is_written(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"^{message}.*; (use|give)"):
             ccmac.Problem([quiet, agent]).save(tmp_path / "p")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_functions_that_have_names_are_saved_by_them(tmp_path: Path) -> None:
+    value = named("tests: value")(lambda x, z: float(x @ x))
+    slope = named("tests: slope")(lambda x, z: (2 * x, 0 * z))
+    agent = ccmac.Agent(Custom(value, slope, 2.0, 2.0, dim=1), A=np.ones((1, 1)), b=[3.0])
+    agent.save(tmp_path / "agent")
+    again = ccmac.Agent.load(tmp_path / "agent")
+    assert again.objective.value(np.array([3.0]), np.zeros(0)) == 9.0
+    assert ccmac.solve(ccmac.Problem([again])).x[0] == pytest.approx(3.0)
+    del NAMED["tests: slope"]
+    with pytest.raises(InputError, match="gradient: nothing here is named 'tests: slope'"):
+        ccmac.Agent.load(tmp_path / "agent")
 
 
 def test_subclasses_of_known_objectives_are_code_too(tmp_path: Path) -> None:
@@ -355,7 +369,7 @@ def _text(**changes: Any) -> np.ndarray:
         ("objective", np.array("[" * 100_000), ".*objective: is (nested too deeply|not valid)"),
         ("objective", np.array("[]"), ".*objective: an objective needs kind and state"),
         ("objective", _text(kind="os.system"), ".*objective: unknown objective 'os.system'"),
-        ("objective", _text(kind="Custom"), ".*objective: unknown objective 'Custom'"),
+        ("objective", _text(kind="Custom"), ".*objective: the state of Custom has wrong entries"),
         ("objective", _text(kind=["Box"]), r".*objective: unknown objective \['Box'\]"),
         ("objective", _text(state=[1]), ".*objective: the state of Separable is not a mapping"),
         ("objective", _text(state={"w": 1}), ".*objective: the state of Separable has wrong"),

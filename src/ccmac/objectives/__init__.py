@@ -7,7 +7,7 @@ from typing import Any
 from ccmac.objectives.base import Curvature, Objective
 from ccmac.objectives.basic import L1, Box, MaxAffine, SquaredDistance
 from ccmac.objectives.concomitant import ConcomitantHuber
-from ccmac.objectives.custom import Custom
+from ccmac.objectives.custom import Custom, named
 from ccmac.objectives.deviance import Tweedie
 from ccmac.objectives.function import Function
 from ccmac.objectives.intercept import Intercept
@@ -27,6 +27,7 @@ KINDS: Mapping[str, type[Objective]] = MappingProxyType(
         for kind in (
             Box,
             ConcomitantHuber,
+            Custom,
             ElasticNet,
             Halfspace,
             Hinge,
@@ -79,6 +80,7 @@ __all__ = [
     "SquaredDistance",
     "Sum",
     "Tweedie",
+    "named",
 ]
 
 

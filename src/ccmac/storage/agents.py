@@ -153,10 +153,11 @@ def _objective(where: str, objective: Objective, name: str, arrays: Named) -> di
             f"{where}: {kind} is Python code and cannot be saved; "
             f"use one of {', '.join(sorted(KINDS))}"
         )
-    state = {
-        key: _value(where, value, f"{name}.{key}", arrays)
-        for key, value in objective.state().items()
-    }
+    try:
+        known = objective.state()
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    state = {key: _value(where, value, f"{name}.{key}", arrays) for key, value in known.items()}
     return {"kind": kind, "state": state}
 
 
