@@ -1,4 +1,4 @@
-# make demo | test | test-docs | lint | pins | adversarial | checked | tampered | fuzz | interior | cvxpy | soak | bench | reproduce | docs | release-check | clean      needs only python3 (3.11+) and make
+# make demo | test | test-docs | lint | pins | adversarial | checked | tampered | fuzz | interior | cvxpy | soak | bench | reproduce | docs | release-check | attacked | relayed | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior cvxpy bench reproduce docs clean release-check lock soak test-floor test-floor-short
+.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior cvxpy bench reproduce docs clean release-check lock soak test-floor test-floor-short attacked relayed
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -88,6 +88,14 @@ PARTS ?= kill stop mpi owners suites
 
 soak: $(VENV)/.installed-test
 	$(BIN)/python tests/soak.py --parts $(PARTS) --seconds $(SECONDS)
+
+# Owners and a relay under attack, with limits of memory and time: make attacked
+attacked: $(VENV)/.installed-test
+	$(BIN)/python tests/attacks.py
+
+# Owners without an open port meet at a relay, in hosts of their own (root): make relayed WAN=...
+relayed: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/faults.py $(WAN) --parts relay
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """What owners survive, on an emulated wide-area network: cut links, killed owners, strangers.
 
-    python benchmarks/faults.py WAN [--parts apart healed cut killed strangers] [--kills 10]
+    python benchmarks/faults.py WAN [--parts apart healed cut killed strangers relay] [--kills 10]
 
 WAN is the command of ``benchmarks/latency.py``, with ``WAN cut I J`` and ``WAN heal I J`` besides
 (root only). Four owners on a ring, each in a host of its own, run ``ccmac agent``. Printed is, part
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import shutil
 import signal
 import ssl
@@ -71,13 +72,17 @@ class Trial:
         for i, agent in problem.agents.items():
             agent.save(folder / f"agent-{i}")
 
-    def begin(self, patience: float) -> None:
-        """Start all owners; what an earlier run left is gone."""
+    def begin(self, patience: float, relay: str = "") -> None:
+        """Start all owners; what an earlier run left is gone. ``relay``: all dial this address."""
         for i in range(N):
             for name in (f"out-{i}", f"state-{i}"):
                 shutil.rmtree(self.folder / name, ignore_errors=True)
             near = [f'{j} = "10.78.0.{j + 1}:{PORT}"' for j in ((i - 1) % N, (i + 1) % N)]
             text = ME.format(i=i, host=i + 1, port=PORT, patience=patience)
+            if relay:
+                text = re.sub("listen = .*\n", "", text)
+                place = f'{{dial = "relay", address = "{relay}"}}'
+                near = [f"{j} = {place}" for j in ((i - 1) % N, (i + 1) % N)]
             (self.folder / f"me-{i}.toml").write_text(text + "\n".join(near) + "\n")
         self.patience = patience
         self.again()
@@ -194,6 +199,38 @@ def killed(trial: Trial) -> bool:
     return trial.right() and good
 
 
+def relay(trial: Trial) -> bool:
+    """Nobody can be dialled but the relay, on a host of its own, which is killed and comes back."""
+    host = f"wan{N}"
+    where = f"10.78.0.{N + 1}:{PORT}"
+    file = trial.folder / "relay.toml"
+    names = [f"agent-{i}" for i in range(N)]
+    file.write_text(f"listen = '{where}'\nauthority = 'keys/authority.crt'\nnames = {names}\n")
+    for i in range(N):
+        for j in range(i):
+            trial.network("cut", i, j)
+
+    def started() -> subprocess.Popen[bytes]:
+        command = ["ip", "netns", "exec", host, *COMMAND[:-1], "relay", str(file)]
+        return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    job = started()
+    trial.begin(60.0, where)
+    good = trial.running()
+    os.kill(job.pid, signal.SIGKILL)
+    job.wait()
+    time.sleep(2.0)
+    under_way = all(job.poll() is None for job in trial.jobs)
+    job = started()
+    good = trial.right() and under_way and good
+    job.kill()
+    job.wait()
+    for i in range(N):
+        for j in range(i):
+            trial.network("heal", i, j)
+    return good
+
+
 def strangers(trial: Trial) -> bool:
     """Another authority, an agent that is no neighbor, and no TLS at all come to agent 0."""
     foreign = trial.folder / "foreign"
@@ -238,6 +275,7 @@ PARTS: dict[str, Callable[[Trial], bool]] = {
     "cut": cut,
     "killed": killed,
     "strangers": strangers,
+    "relay": relay,
 }
 
 
@@ -260,7 +298,7 @@ def main() -> None:
     whole = ccmac.solve(problem, method=METHOD, tol=TOL, runtime=alone)
     print(f"{whole.iterations} iterations, {whole.ledger.total('rounds')} rounds", flush=True)
     wrong = 0
-    up = [options.wan, "up", str(round(1000 * options.delay)), "0", str(N)]
+    up = [options.wan, "up", str(round(1000 * options.delay)), "0", str(N + 1)]
     subprocess.run(up, check=True)
     try:
         with tempfile.TemporaryDirectory() as folder:

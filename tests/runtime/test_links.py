@@ -528,7 +528,7 @@ def test_numbers_that_are_not_finite_are_refused_by_all(
             return runtime.average(np.full((1, 3), value if i == 2 else 1.0))
 
     found = at_once(run, range(4))
-    who = "agent 2" if averaging == "relay" else "an agent"
+    who = "an agent" if averaging == "masked" else "agent 2"
     for error in found.values():
         assert isinstance(error, PeerLost)
         assert str(error) == f"{who}: sent numbers that are not finite; the run ends"

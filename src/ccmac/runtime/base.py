@@ -110,12 +110,16 @@ class Runtime(ABC):
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """One averaging of rows in fixed point, masked where they leave: all agents' words."""
 
-    def check_finite(self, rows: Array) -> None:
-        """Owners refuse what somebody has spoilt; in one program the method judges its sums."""
+    def check_finite(self, rows: Array, senders: Sequence[int] = ()) -> None:
+        """Owners refuse what somebody has spoilt, by name where rows have ``senders``; in one
+        program the method judges its sums.
+        """
         if self.apart and not np.isfinite(rows).all():
             spoilt = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-            known = len(rows) == self.n and len(spoilt) < self.n
-            who = f"agent {', '.join(map(str, spoilt))}" if known else "an agent"
+            names = ", ".join(
+                str(i) for i in sorted({senders[k] for k in spoilt.tolist() if senders})
+            )
+            who = f"agent {names}" if names else "an agent"
             raise PeerLost(f"{who}: sent numbers that are not finite; the run ends")
 
     def _pooled(

@@ -91,13 +91,15 @@ class Distributed(Runtime):
             [(peer, rows) for peer, rows, _ in received if rows.size],
         )
 
-    def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
+    def _mix(self, block: Array, matrix: sp.csr_array, summed: int = 0) -> Array:
         plan = self._plan(matrix)
         sent = _pieces(np.ascontiguousarray(block[plan.send_rows]), plan.peers, plan.send_counts)
         own = len(plan.own)
         work = np.empty((own + sum(plan.receive_counts), block.shape[1]))
         work[:own] = block[plan.own]
         self._exchange("halo", sent, _pieces(work[own:], plan.peers, plan.receive_counts))
+        senders = np.repeat(plan.peers, plan.receive_counts).tolist()
+        self.check_finite(work[own:, :summed], senders)
         return np.asarray(plan.matrix @ work)
 
     def _plan(self, matrix: sp.csr_array) -> halo.Halo:
@@ -121,14 +123,14 @@ class Distributed(Runtime):
         middle = int(ends[0]) if parts else 0
         if isinstance(scheme, Relay):
             rows = self._relayed(scheme, block)
-            self.check_finite(rows[:, :middle])
+            self.check_finite(rows[:, :middle], range(self.n))
             total = scheme.total(rows[:, :middle])
             seen = rows[:, middle:]
             flags = float(rows[:, -1].sum())
         else:
             assert isinstance(scheme, Tree)
             for matrix in scheme.schedule:
-                block = self._mix(block, matrix)
+                block = self._mix(block, matrix, middle)
             self.check_finite(block[:1, :middle])
             total = block[:1, :middle].copy()
             seen = block[:1, middle:]

@@ -164,6 +164,7 @@ class Links:
         self._said: dict[int | None, set[str]] = {}
         self._leaving = False  # we have said farewell: nothing more is due
         self._events: queue.SimpleQueue[None] = queue.SimpleQueue()  # something may have ended
+        self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: set[asyncio.StreamWriter] = set()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"links of {me}")
@@ -304,13 +305,9 @@ class Links:
 
     async def _accept(self, sock: socket.socket) -> None:
         """Whoever knocks shakes hands on its own."""
-        server = await asyncio.start_server(
+        self._server = await asyncio.start_server(
             lambda _, outer: self._spawn(self._welcome(outer)), sock=sock
         )
-        try:
-            await asyncio.Event().wait()
-        finally:
-            server.close()
 
     async def _welcome(self, outer: asyncio.StreamWriter) -> None:
         try:
@@ -588,6 +585,8 @@ class Links:
 
     async def _close(self) -> None:
         """Let the last words go out, then give every socket back."""
+        if self._server is not None:
+            self._server.close()
         for writer in self._open:
             writer.close()
         closing = [self.loop.create_task(_closed(writer)) for writer in self._open]
@@ -595,10 +594,10 @@ class Links:
             await asyncio.wait(closing, timeout=FLUSH_SECONDS)
         for writer in self._open:
             writer.transport.abort()
-        tasks = [*self._tasks, *closing]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _said(reader: asyncio.StreamReader) -> dict[str, Any]:
