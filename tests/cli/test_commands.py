@@ -187,7 +187,6 @@ def test_a_contradiction_exits_three(run: Run, saved: Path) -> None:
         (("solve", "{}", "--method", "magic"), "unknown"),
         (("solve", "{}", "--averaging", "gossip"), "take one of auto, relay, tree"),
         (("solve", "{}", "--realization", "magic"), "realization"),
-        (("solve", "{}", "--access", "magic"), "access"),
         (("solve", "{}", "--runtime", "magic"), "runtime"),
         (("solve", "{}", "--max-iterations", "0"), "max_iterations"),
         (("solve", "{}", "--every", "3"), "--checkpoint"),

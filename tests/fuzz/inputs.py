@@ -79,7 +79,7 @@ ODD = (
     b"\xff:1",
 )
 SOLVE = (
-    *"--network --method --tol --realization --access --set --costs --max-iterations".split(),
+    *"--network --method --tol --realization --set --costs --max-iterations".split(),
     *"--max-seconds --warm-start --checkpoint --every --runtime --averaging --seed --out".split(),
 )
 OPTIONS = {

@@ -74,14 +74,14 @@ def test_equations_of_an_agent_do_not_depend_on_their_scale(
     runtime = InProcess(Network.path(1))
     problem = Problem([Agent(OBJECTIVE, A=np.zeros((1, q)), C=C, c=right, D=C, e=right)], q=q)
     P = np.linalg.pinv(M, rcond=1e-10) @ M
-    local = LocalEquations(problem, runtime, "factor")
-    assert len(local.bases[0]) == rank
+    local = LocalEquations(problem, runtime)
+    assert len(local.family.blocks[0]) == rank
     np.testing.assert_allclose(local.point, P @ x, atol=1e-8)
     gradient = np.random.default_rng(seed + 1).standard_normal(q)
     np.testing.assert_allclose(local.project(gradient), P @ gradient, atol=1e-8)
     [kappa] = local.multipliers(gradient)
     np.testing.assert_allclose(C.T @ kappa, -P @ gradient, atol=1e-8)
-    shared = SharedEquations(problem, runtime, "factor")
+    shared = SharedEquations(problem, runtime)
     assert shared.family.rows == (rank,)
     shared.prepare_target()
     np.testing.assert_allclose(shared.target[0], P @ x, atol=1e-8)
@@ -116,10 +116,10 @@ def test_everybody_sees_rank_two() -> None:
     assert found.structural.l_C == pytest.approx(1e-22, rel=1e-12)
     assert found.structural.mu_D == pytest.approx(1e-22 / 2, rel=1e-12)
     runtime = InProcess(Network.path(2))
-    local = LocalEquations(problem, runtime, "factor")
-    assert [len(V) for V in local.bases] == [2, 0]
+    local = LocalEquations(problem, runtime)
+    assert [len(V) for V in local.family.blocks] == [2, 0]
     np.testing.assert_allclose(local.point, [1.0, 2.0, 0.0, 0.0], rtol=1e-14)
-    assert SharedEquations(problem, runtime, "factor").family.rows == (0, 2)
+    assert SharedEquations(problem, runtime).family.rows == (0, 2)
     assert squared_singular_range(SMALL_ROW) == pytest.approx((1e-22, 1.0), rel=1e-12)
     stack = Stack(SquaredDistance(1.0), channels=[(SMALL_ROW, np.zeros(2))])
     assert geometry(stack).ranks == (2,)

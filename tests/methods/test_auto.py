@@ -26,15 +26,13 @@ def chosen(name: str, costs: Costs | None = None, **options: Any) -> str:
     ("problem", "options", "method"),
     [
         ("quadratic", {}, "cross-direct"),
-        ("quadratic", {"access": "factor"}, "cross-direct"),
-        ("quadratic", {"access": "matvec"}, "cross-apapc"),
         ("quadratic", {"realization": "averaged"}, "cross-apapc"),
         ("quadratic", {"certificates": Certificates(h=100.0, mu_HC=0.01)}, "cross-apapc"),
         ("quadratic", {"radius": 3.0}, "cross-direct"),
         ("stack", {}, "cross-apapc"),
         ("flat", {}, "cross-direct"),
         ("flat", {"radius": 3.0, "accuracy": 0.1}, "cross-direct"),
-        ("flat", {"access": "matvec"}, "cross-continuation"),
+        ("flat", {"realization": "averaged"}, "cross-continuation"),
         ("long", {}, "cross-ipm"),
         ("absolute", {}, "cross-ipm"),
         ("absolute", {"realization": "canonical"}, "cross-sliding"),
@@ -50,7 +48,7 @@ def test_the_method_that_fits(problem: str, options: dict[str, Any], method: str
 def test_newton_where_averagings_cost_something() -> None:
     assert chosen("logistic") == "cross-newton"
     assert chosen("logistic", Costs(round=0.0)) == "cross-apapc"
-    assert chosen("logistic", access="matvec") == "cross-apapc"
+    assert chosen("logistic", realization="averaged") == "cross-apapc"
 
 
 def test_options_are_handed_on() -> None:

@@ -49,8 +49,8 @@ def test_unknown_names(problem: ccmac.Problem) -> None:
         ccmac.solve(problem, NETWORK, method="magic")
     with pytest.raises(InputError, match="realization"):
         ccmac.solve(problem, NETWORK, CrossApapc(realization="magic"))
-    with pytest.raises(InputError, match="access"):
-        ccmac.solve(problem, NETWORK, Auto(access="magic"))
+    with pytest.raises(InputError, match="realization"):
+        ccmac.solve(problem, NETWORK, Auto(realization="magic"))
     with pytest.raises(InputError, match="max_iterations"):
         ccmac.solve(problem, NETWORK, max_iterations=0)
 

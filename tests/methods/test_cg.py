@@ -80,7 +80,6 @@ def test_auto_takes_it_for_large_quadratics_unless_told_more(
     assert ccmac.plan(problem, network).method == "cross-direct"
     monkeypatch.setattr("ccmac.workspace.base.affordable", lambda *_: False)
     assert ccmac.plan(problem, network).method == "cross-cg"
-    assert ccmac.plan(problem, network, ccmac.methods.Auto(access="matvec")).method == "cross-apapc"
     assert (
         ccmac.plan(problem, network, ccmac.methods.Auto(realization="averaged")).method
         == "cross-apapc"

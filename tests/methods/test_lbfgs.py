@@ -11,7 +11,7 @@ import scipy.linalg
 import ccmac
 from ccmac import vfl
 from ccmac.errors import MethodRefused
-from ccmac.methods import Auto, auto
+from ccmac.methods import auto
 from ccmac.objectives import L1, Custom, Huber, Logistic, Separable, SquaredDistance
 from ccmac.paper.instances import infeasible
 from methods.test_real_data import LAMBDA, dataset, logistic
@@ -206,7 +206,6 @@ def test_auto_weighs_averagings_against_local_work(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(auto, "RULES", rules)
     assert ccmac.plan(problem, network).method == "cross-apapc"
     assert ccmac.plan(problem, network, costs=dear).method == "cross-lbfgs"
-    assert ccmac.plan(problem, network, Auto(access="matvec"), costs=dear).method == "cross-apapc"
     assert ccmac.plan(local, network, costs=dear).method == "cross-apapc"  # factorizes each time
 
 

@@ -46,12 +46,11 @@ def test_flat_options_become_fields() -> None:
     assert parse("cross-apapc", {"inner": "3", "normalizer": "semi-iteration"}) == CrossApapc(
         inner=3, normalizer="semi-iteration"
     )
-    assert parse("auto", {"access": "matvec"}) == Auto(access="matvec")
+    assert parse("auto", {"radius": "2"}) == Auto(radius=2.0)
     assert isinstance(parse("auto"), Auto)
 
 
 VALUES: dict[str, Any] = {
-    "access": "matvec",
     "scale": 2.0,
     "normalizer": "deflation",
     "inner": 3,
@@ -66,7 +65,7 @@ VALUES: dict[str, Any] = {
     "spectra": [(1.0, 2.0)],
 }
 TAKEN = {
-    "averaged": "access scale normalizer inner outer floor lanczos",
+    "averaged": "scale normalizer inner outer floor lanczos",
     "canonical": "inner rule delta interval model materialise",
     "certified": "inner delta materialise",
     "stack": "rule delta interval spectra",

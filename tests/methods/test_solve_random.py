@@ -160,12 +160,3 @@ def test_averaging_is_checked() -> None:
 def point(result: ccmac.Result) -> np.ndarray:
     """(x, z) as one vector."""
     return np.concatenate([*result.x, result.z])
-
-
-@pytest.mark.parametrize("access", ["factor", "matvec"])
-def test_access_rules_reach_the_same_point(access: str) -> None:
-    problem = random_quadratic(7, n=4)
-    result = ccmac.solve(
-        problem, ccmac.Network.ring(4), method=ccmac.methods.CrossApapc(access=access), tol=1e-7
-    )
-    assert distance(problem, result) <= result.error_bound

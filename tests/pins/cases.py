@@ -142,7 +142,6 @@ def _apapc() -> Iterator[Case]:
         name,
         "quadratic",
         PROVED,
-        {"access": "matvec"},
         {"averaging": "tree"},
         {"averaging": "relay"},
         {"fused": False},
@@ -204,7 +203,7 @@ def _convex() -> Iterator[Case]:
     canonical = {"realization": "canonical"}
     lifted = {"realization": "certified"}
     yield from _many(name, "flat", PROVED, {}, canonical, lifted, {"opening": False}, **loose)
-    yield from _many(name, "flat", (15,), {}, {"augmentation": True}, {"access": "matvec"}, **loose)
+    yield from _many(name, "flat", (15,), {}, {"augmentation": True}, **loose)
     paper = {"schedule": "certified", "radius": 3.0, "accuracy": 0.5}
     yield from _many(
         name,
@@ -228,7 +227,7 @@ def _convex() -> Iterator[Case]:
     paper = {"schedule": "certified", "radius": 3.0, "accuracy": 40.0}
     yield from _many(name, "absolute", (2,), paper, {**paper, "lipschitz": 9.0}, **loose)
     yield from _many(name, "box", PROVED, {"scale": 1.0}, **loose)
-    yield from _many(name, "box", (40,), {}, {"access": "matvec"}, **loose)
+    yield from _many(name, "box", (40,), {}, **loose)
     yield from _many(name, "quadratic", KNOWN, **loose)
 
 

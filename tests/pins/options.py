@@ -10,7 +10,6 @@ from pins.problems import Posed, posed
 REALIZED = {
     "realization": ("averaged", "canonical", "certified", "stack"),
     "certificates": ({"cross_factor": 9.0},),
-    "access": ("factor", "matvec"),
     "scale": (0.5,),
     "normalizer": ("semi-iteration", "deflation"),
     "inner": (3,),
@@ -86,7 +85,6 @@ APART: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("cross-apapc", {"realization": where, name: value}, name)
         for where in ("canonical", "certified", "stack")
         for name, value in (
-            ("access", "matvec"),
             ("scale", 0.5),
             ("normalizer", "deflation"),
             ("outer", 2),
@@ -133,7 +131,6 @@ MISSPELLED = {
     "tun": ("tune", "grid"),
     "normaliser": ("normalizer", "deflation"),
     "balence": ("balance", 0.5),
-    "acess": ("access", "factor"),
     "raduis": ("radius", 3.0),
     "cross_factor": ("", 9.0),
     "degree_1": ("", 8),
@@ -144,7 +141,6 @@ WRONG: tuple[tuple[str, Any], ...] = (
     ("schedule", "foo"),
     ("reduction", "R7"),
     ("tune", "everything"),
-    ("access", "matvex"),
     ("normalizer", "deflaton"),
     ("inner", 0),
     ("inner", 2.5),

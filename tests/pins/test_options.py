@@ -96,7 +96,7 @@ def uncharged(method: str | Method, match: str, made: Posed, **common: Any) -> N
 
 @pytest.mark.parametrize("method", OWNED)
 @pytest.mark.parametrize(
-    "keyword", ["realization", "certificates", "access", "schedule", "tune", "reduction", "fused"]
+    "keyword", ["realization", "certificates", "schedule", "tune", "reduction", "fused"]
 )
 def test_moved_keywords_are_refused_before_any_work(method: str, keyword: str) -> None:
     """With the line that replaces them."""
@@ -127,7 +127,7 @@ def test_methods_of_agents_refuse_a_stack(method: str) -> None:
     uncharged(method, "Stack", posed("stack"))
 
 
-@pytest.mark.parametrize("options", [{"access": "matvec"}, {"inner": 3}, {"scale": 0.5}])
+@pytest.mark.parametrize("options", [{"inner": 3}, {"scale": 0.5}])
 def test_a_stack_refuses_what_it_would_ignore(options: dict[str, Any]) -> None:
     """The realization of a Stack is "stack", said or not."""
     uncharged(parse("cross-apapc", options), next(iter(options)), posed("stack"))

@@ -48,10 +48,6 @@ class Chosen:
         str | None,
         typer.Option("--realization", help="averaged (default), certified or canonical."),
     ] = None
-    access: Annotated[
-        str | None,
-        typer.Option("--access", help="factor: C_i, D_i may be factorized; matvec: products only."),
-    ] = None
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="An option of the method; repeatable."),
@@ -65,9 +61,8 @@ class Chosen:
             if not (sign and name.strip()):
                 raise InputError(f"--set {shown(text)}: is not NAME=VALUE, such as inner=3")
             options[name.strip()] = value.strip()
-        for name in ("realization", "access"):
-            if getattr(self, name) is not None:
-                options[name] = getattr(self, name)
+        if self.realization is not None:
+            options["realization"] = self.realization
         return parse(self.name, options)
 
 

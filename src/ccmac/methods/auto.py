@@ -37,7 +37,7 @@ from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local import without_factorizations
 from ccmac.methods.newton.method import REVEAL, USUAL, CrossNewton, steps_after, summable
 from ccmac.methods.options import option, options_of
-from ccmac.methods.realized import ACCESS, CERTIFICATES, REALIZATIONS
+from ccmac.methods.realized import CERTIFICATES, REALIZATIONS
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.methods.system import affordable
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
@@ -200,8 +200,6 @@ class Auto(Method):
         How the constraints are executed.
     certificates : Certificates, optional
         Spectral constants you vouch for; the rest is estimated.
-    access : {"factor", "matvec"}, optional
-        How C_i and D_i are used: factorized, or by products alone.
     radius : float, optional
         R >= ||(x0, z0) - (x*, z*)||, where a gap is proved.
     accuracy : float, optional
@@ -226,7 +224,6 @@ class Auto(Method):
         None, str, "how the constraints are executed", choices=REALIZATIONS
     )
     certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
-    access: str | None = option(None, str, ACCESS, choices=("factor", "matvec"))
     reveal: str | None = option(None, str, REVEAL, choices=("range", "sketch"))
     radius: float | None = option(
         None, float, "R >= ||(x0, z0) - (x*, z*)||, where a gap is proved"
@@ -286,7 +283,7 @@ class Auto(Method):
 
     def _case(self, work: Workspace, costs: Costs | None = None) -> Case:
         asked = self.realization is not None or self.certificates is not None
-        free = not asked and self.access in (None, "factor") and work.stack is None
+        free = not asked and work.stack is None
         return Case(work, costs or Costs(), free)
 
     def _rivals(self, chosen: Method, work: Workspace) -> list[Method]:

@@ -84,10 +84,9 @@ class OwnEquations:
         local = self._local
         shared = self._shared
         d = space.d[k]
-        q = space.q
-        V_C = np.zeros((0, d)) if local.empty else local.bases[k]
-        V_D = np.zeros((0, q)) if shared.empty else shared.family.blocks[k]
-        point = np.zeros(d + q)
+        V_C = local.family.blocks[k]
+        V_D = shared.family.blocks[k]
+        point = np.zeros(d + space.q)
         if len(V_C):
             point[:d] = local.point[space.offsets[k] : space.offsets[k + 1]]
         if len(V_D):

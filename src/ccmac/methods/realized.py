@@ -23,7 +23,6 @@ from ccmac.workspace import Workspace
 
 REALIZATIONS = ("averaged", *REALIZATIONS_OF_PAPER)
 CERTIFICATES = "spectral constants you vouch for; the rest is estimated"
-ACCESS = "how C_i and D_i are used: factorized, or by products alone"
 
 
 class RealizedIteration(Iteration[S]):
@@ -96,7 +95,6 @@ class RealizedMethod(Method):
         "averaged", str, "how the constraints are executed", choices=REALIZATIONS
     )
     certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
-    access: str = option("factor", str, ACCESS, choices=("factor", "matvec"), only=["averaged"])
     scale: float | None = option(
         None, float, "s^2 of z = s z~ in units of the balanced scale", only=["averaged"]
     )
@@ -179,7 +177,7 @@ class RealizedMethod(Method):
         if work.stack is not None and self.realization == "averaged":
             return replace(self, realization="stack").realize(work, request)
         if self.realization == "averaged":
-            own = self._set("scale", "normalizer", "inner", "outer", "lanczos", "floor", "access")
+            own = self._set("scale", "normalizer", "inner", "outer", "lanczos", "floor")
             wanted = Wanted(
                 **own,
                 certificates=given,

@@ -141,12 +141,12 @@ class Workspace:
     @cached_property
     def local(self) -> LocalEquations:
         """C_i x_i = c_i, factorized."""
-        return LocalEquations(self.problem, self.runtime, "factor")
+        return LocalEquations(self.problem, self.runtime)
 
     @cached_property
     def shared(self) -> SharedEquations:
         """D_i z = e_i, with orthonormal rows."""
-        return SharedEquations(self.problem, self.runtime, "factor")
+        return SharedEquations(self.problem, self.runtime)
 
     @property
     def gatherable(self) -> bool:
@@ -166,7 +166,7 @@ class Workspace:
     @cached_property
     def kernels(self) -> list[Kernel]:
         """The agents' ker C_i."""
-        return kernels_of(self.problem, self.local)
+        return kernels_of(self.local)
 
     @property
     def own_well_conditioned(self) -> bool:

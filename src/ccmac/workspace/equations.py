@@ -3,24 +3,22 @@
 Coupled (:class:`Coupling`): execution variables are scaled per block, x = t x~, z = s z~, which
 every agent does for itself; the coupled row is then H u = t A x~ + s B z~.
 
-Own (:class:`LocalEquations`), C_i x_i = c_i, without communication. ``access="factor"``: an
-orthonormal basis of Range(C_i') from one local factorization. ``access="matvec"``: only products
-with C_i, through a Chebyshev polynomial on the certified interval [l_C, u_C] accurate to rounding.
-Either way the agent holds P_{C_i}, the projector onto Range(C_i'), and the least-norm point C_i^+
-c_i; :class:`Kernel` is what is left free.
+Own (:class:`LocalEquations`), C_i x_i = c_i, without communication: from one factorization the
+agent has P_{C_i}, the projector onto Range(C_i'), and the least-norm point C_i^+ c_i;
+:class:`Kernel` is what is left free.
 
 Shared (:class:`SharedEquations`), D_i z = e_i, as one channel with consensus. Range([D; W (x) I]')
 is the disagreement space plus 1 (x) Range(S_D), S_D = (1/n) sum D_i' D_i. The normalized channel is
 therefore (I - Pi) on disagreement and q(S_D) S_D on the mean, one averaging per product with S_D.
-With ``access="factor"`` every agent first replaces D_i by orthonormal rows, which changes neither
-the row space nor the solutions and leaves spec(S_D) in [0, 1].
+Every agent first replaces D_i by orthonormal rows, which changes neither the row space nor the
+solutions and leaves spec(S_D) in [0, 1].
 """
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +26,7 @@ from numpy.typing import NDArray
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.blocks import LocalFamily, dense
-from ccmac.linalg.chebyshev import Chain, semi_iteration, semi_iteration_chain, smallest_degree
+from ccmac.linalg.chebyshev import Chain, semi_iteration_chain, smallest_degree
 from ccmac.linalg.lanczos import Krylov
 from ccmac.linalg.ranks import RowSpace, row_space
 from ccmac.linalg.tolerances import EPS, KERNEL
@@ -172,105 +170,59 @@ class Coupling:
         return gx, gz
 
 
+def own_spaces(problem: Problem, name: str) -> list[RowSpace]:
+    """Row spaces of the agents' own rows of C or D."""
+    d = list(problem.d.values())
+    count = len(d)
+    rows, columns = (problem.p, d) if name == "C" else (problem.r, [problem.q] * count)
+    sizes = zip(problem.blocks(name), rows.values(), columns, strict=True)
+    return [row_space(np.zeros((p, k)) if M is None else dense(M)) for M, p, k in sizes]
+
+
+def orthonormal_rows(name: str, spaces: list[RowSpace], ledger: Ledger, there: bool) -> LocalFamily:
+    """Their bases as rows."""
+    bases = [np.ascontiguousarray(space.basis.T) for space in spaces]
+    ranks = [space.rank for space in spaces]
+    columns = [len(space.basis) for space in spaces]
+    return LocalFamily(name, bases, ranks, columns, ledger, present=there)
+
+
 class LocalEquations:
     """P_C and C^+ c for the agents owned here."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        runtime: Runtime,
-        access: str,
-        interval: tuple[float, float] | None = None,
-    ) -> None:
-        blocks = problem.blocks("C")
-        d = list(problem.d.values())
-        p = list(problem.p.values())
-        self.ledger = runtime.ledger
+    def __init__(self, problem: Problem, runtime: Runtime) -> None:
         self.empty = "C" not in problem.present
-        self.access = access
-        self._family = LocalFamily("C", blocks, p, d, self.ledger, present=not self.empty)
-        self._steps = 1
+        self.spaces = own_spaces(problem, "C")
+        self.family = orthonormal_rows("C", self.spaces, runtime.ledger, not self.empty)
+        self._take(problem)
+
+    def _take(self, problem: Problem) -> None:
         right = problem.sides("c")
         self.right = np.concatenate([*right, np.zeros(0)])
-        self.spaces: list[RowSpace] = []
-        self.bases: list[Array] = []
-        if self.empty:
-            self.point = np.zeros(sum(d))
-            self._projector: LocalFamily | None = None
-            return
-        if access == "matvec" and interval is not None:
-            self.interval = interval
-            self._steps = smallest_degree(*interval, 1e-14)  # as good as rounding
-            self.point = self._pseudo_inverse(self.right)
-            self._projector = None
-            return
-        point = []
-        for i, (block, c) in zip(problem.agents, zip(blocks, right, strict=True), strict=True):
-            matrix = np.zeros((len(c), problem.d[i])) if block is None else dense(block)
-            space = row_space(matrix)
-            self.spaces.append(space)
-            self.bases.append(np.ascontiguousarray(space.basis.T))
-            point.append(space.basis @ space.coordinates(c))
-        self.point = np.concatenate(point)
-        ranks = [space.rank for space in self.spaces]
-        self._projector = LocalFamily("C", self.bases, ranks, d, self.ledger, present=True)
+        pairs = zip(self.spaces, right, strict=True)
+        points = [space.basis @ space.coordinates(c) for space, c in pairs]
+        self.point = np.concatenate([*points, np.zeros(0)])
 
     def again(self, problem: Problem) -> LocalEquations:
-        """The same rows with the right-hand sides of ``problem``; of factorized ones."""
+        """The same rows with the right-hand sides of ``problem``."""
         other = copy.copy(self)
-        right = problem.sides("c")
-        other.right = np.concatenate([*right, np.zeros(0)])
-        if not self.empty:
-            pairs = zip(self.spaces, right, strict=True)
-            other.point = np.concatenate([s.basis @ s.coordinates(c) for s, c in pairs])
+        other._take(problem)
         return other
 
-    def _pseudo_inverse(self, right: Array) -> Array:
-        """C' q(CC') right."""
-
-        def gram(v: Array) -> Array:
-            return self._family.forward(self._family.adjoint(v))
-
-        return self._family.adjoint(semi_iteration(gram, right, *self.interval, self._steps))
-
     def project(self, x: Array) -> Array:
-        """P_C x, onto Range(C'). Cost: 2 C (factor), 2 x steps C (matvec)."""
-        if self.empty:
-            return np.zeros_like(x)
-        if self._projector is not None:
-            return self._projector.adjoint(self._projector.forward(x))
-        return self._pseudo_inverse(self._family.forward(x))
+        """P_C x, onto Range(C'). Cost: 2 C."""
+        return self.family.adjoint(self.family.forward(x))
 
     @property
     def cost(self) -> Cost:
         """Static cost of :meth:`project`."""
-        if self.empty:
-            return Cost()
-        return Cost(C=2) if self._projector is not None else Cost(C=2 * self._steps)
+        return 2 * self.family.cost
 
     def multipliers(self, gradient: Array) -> list[Array]:
         """kappa_i with C_i' kappa_i = -P_C gradient_i (least squares), one array per agent."""
-        multipliers = []
-        start = 0
-        sizes = self._family.columns
-        if self._projector is None and not self.empty:
-
-            def gram(v: Array) -> Array:
-                return self._family.forward(self._family.adjoint(v))
-
-            flat = semi_iteration(
-                gram, -self._family.forward(gradient), *self.interval, self._steps
-            )
-            ends = np.cumsum(self._family.rows)[:-1]
-            return list(np.split(flat, ends))
-        for k, size in enumerate(sizes):
-            piece = gradient[start : start + size]
-            start += size
-            if self.empty:
-                multipliers.append(np.zeros(self._family.rows[k]))
-            else:
-                multipliers.append(self.spaces[k].multipliers(-(self.bases[k] @ piece)))
-        return multipliers
+        pieces = np.split(gradient, np.cumsum(self.family.columns)[:-1])
+        pairs = zip(self.spaces, pieces, strict=True)
+        return [space.multipliers(-(space.basis.T @ piece)) for space, piece in pairs]
 
 
 @dataclass(frozen=True)
@@ -295,36 +247,23 @@ class Kernel:
         return cls(space, whole[:, space.rank :], point, angle)
 
 
-def kernels_of(problem: Problem, local: LocalEquations) -> list[Kernel]:
+def kernels_of(local: LocalEquations) -> list[Kernel]:
     """Of the agents owned here; no communication."""
-    points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
-    if local.empty:
-        sizes = zip(problem.p.values(), problem.d.values(), strict=True)
-        spaces = [row_space(np.zeros(shape)) for shape in sizes]
-    else:
-        spaces = local.spaces
-    return [Kernel.of(space, point) for space, point in zip(spaces, points, strict=True)]
+    points = np.split(local.point, np.cumsum(local.family.columns)[:-1])
+    return [Kernel.of(space, point) for space, point in zip(local.spaces, points, strict=True)]
 
 
 class SharedEquations:
     """D_i (possibly with orthonormal rows) and e_i of the agents owned here."""
 
-    def __init__(self, problem: Problem, runtime: Runtime, access: str) -> None:
+    def __init__(self, problem: Problem, runtime: Runtime) -> None:
         self.runtime = runtime
         self.problem = problem
         self.q = problem.q
-        blocks = problem.blocks("D")
-        count = len(problem.agents)
-        rows = list(problem.r.values())
         self.empty = "D" not in problem.present
-        right = problem.sides("e")
-        self.spaces: list[RowSpace] = []
-        if access == "factor" and not self.empty:
-            blocks, right, rows = self._orthonormal(blocks, right)
-        self.family = LocalFamily(
-            "D", blocks, rows, [self.q] * count, runtime.ledger, present=not self.empty
-        )
-        self.right = np.concatenate(right) if right else np.zeros(0)
+        self.spaces = own_spaces(problem, "D")
+        self.family = orthonormal_rows("D", self.spaces, runtime.ledger, not self.empty)
+        self.right = self._coordinates(problem)
         self.interval = (1.0, 1.0)
         self.steps = 1
         self._target: Array | Piggyback = np.zeros((1, self.q))
@@ -333,18 +272,10 @@ class SharedEquations:
         self.span: Array | None = None
         self._values = np.zeros(0)
 
-    def _orthonormal(
-        self, blocks: list[Any], right: list[Array]
-    ) -> tuple[list[Any], list[Array], list[int]]:
-        new_blocks: list[Any] = []
-        new_right: list[Array] = []
-        for block, e in zip(blocks, right, strict=True):
-            matrix = np.zeros((0, self.q)) if block is None else dense(block)
-            space = row_space(matrix)
-            self.spaces.append(space)
-            new_blocks.append(np.ascontiguousarray(space.basis.T))
-            new_right.append(space.coordinates(e))
-        return new_blocks, new_right, [len(v) for v in new_right]
+    def _coordinates(self, problem: Problem) -> Array:
+        """Right-hand sides of the orthonormal rows, flat."""
+        pairs = zip(self.spaces, problem.sides("e"), strict=True)
+        return np.concatenate([np.zeros(0), *(s.coordinates(e) for s, e in pairs)])
 
     # -- S_D -------------------------------------------------------------------------------------
     def gram_contribution(self, mean: Array) -> Array:
@@ -371,10 +302,7 @@ class SharedEquations:
         """The same rows with other right-hand sides; not yet sent to the others."""
         other = copy.copy(self)
         other.problem = problem
-        right = problem.sides("e")
-        if self.spaces:
-            right = [s.coordinates(e) for s, e in zip(self.spaces, right, strict=True)]
-        other.right = np.concatenate(right) if right else np.zeros(0)
+        other.right = self._coordinates(problem)
         return other
 
     def announce(self) -> None:
@@ -438,8 +366,6 @@ class SharedEquations:
         return self.in_user_rows(images)
 
     def in_user_rows(self, flat: Array) -> list[Array]:
-        """Multipliers of the (possibly orthonormal) rows, as multipliers of the user's D_i."""
+        """Multipliers of the orthonormal rows, as multipliers of the user's D_i."""
         pieces = np.split(flat, np.cumsum(self.family.rows)[:-1])
-        if not self.spaces:
-            return pieces
         return [space.multipliers(v) for space, v in zip(self.spaces, pieces, strict=True)]

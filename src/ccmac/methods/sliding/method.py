@@ -40,9 +40,6 @@ class CrossSliding(ConvexMethod):
         How the constraints are executed (default averaged).
     certificates : Certificates, optional
         Spectral constants you vouch for; the rest is estimated.
-    access : {"factor", "matvec"}
-        How C_i and D_i are used: factorized, or by products alone (default factor) (averaged
-        only).
     scale : float, optional
         S^2 of z = s z~ in units of the balanced scale (averaged only).
     normalizer : {"semi-iteration", "deflation"}, optional

@@ -20,11 +20,10 @@ from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Costs
-from ccmac.linalg.blocks import dense, frobenius, has_entries, multiply
+from ccmac.linalg.blocks import frobenius, has_entries, multiply
 from ccmac.linalg.chebyshev import correction_interval, minimal_degree
 from ccmac.linalg.lanczos import Krylov, lanczos
 from ccmac.linalg.nystrom import random_signs
-from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
 from ccmac.linalg.symmetric import gram_extremes
 from ccmac.linalg.tolerances import EPS, KERNEL
@@ -46,7 +45,7 @@ from ccmac.realizations.base import (
 from ccmac.workspace import Workspace
 from ccmac.workspace.declared import CurvatureTable, ScaledCurvature
 from ccmac.workspace.dual import block_mean, planned_size
-from ccmac.workspace.equations import LocalEquations, SharedEquations, right_hand_sides
+from ccmac.workspace.equations import SharedEquations, right_hand_sides
 
 BLOCKS = 3  # products with blocks: the vectors beyond the first third show what a deflation leaves
 LANCZOS_STEPS = 18
@@ -59,10 +58,10 @@ class Wanted:
     """How the averaged realization is to be built; what is None is left to the rule.
 
     ``floor`` takes the scale at which B's part of S has that share of A's, for objectives whose
-    curvature says nothing. ``access`` is how the C_i and D_i may be used (``factor`` or
-    ``matvec``). ``stand_in`` balances with a strongly convex problem of that condition number in
-    place of one that is not (its constants stay true). ``target`` is the squared relative error
-    that the prediction is made for; ``by_multiplier``: the multiplier alone proves the tolerance.
+    curvature says nothing. ``stand_in`` balances with a strongly convex problem of that condition
+    number in place of one that is not (its constants stay true). ``target`` is the squared relative
+    error that the prediction is made for; ``by_multiplier``: the multiplier alone proves the
+    tolerance.
     """
 
     scale: float | None = None
@@ -72,7 +71,6 @@ class Wanted:
     lanczos: int | None = None
     floor: float | None = None
     certificates: Certificates = field(default_factory=Certificates)
-    access: str = "factor"
     stand_in: float | None = None
     target: float = 1e-6
     by_multiplier: bool = False
@@ -97,7 +95,7 @@ def averaged(work: Workspace, wanted: Wanted) -> Realized:
     """
     known = work.plans.get(wanted)
     found = _executed(work, wanted) if known is None else _again(work, *known)
-    if work.recycles and (wanted.access == "factor" or not {"C", "D"} & work.problem.present):
+    if work.recycles:
         work.plans[wanted] = found, frozenset()
     return found
 
@@ -120,13 +118,11 @@ def _executed(work: Workspace, wanted: Wanted) -> Realized:
     if wanted.stand_in is not None:
         table = table.regularized(wanted.stand_in)
     rng = np.random.default_rng(wanted.seed)
-    local, shared = _equations(work, wanted)
+    local = work.local
+    shared = work.shared.copied()
     if not shared.empty:
         shared.prepare_target()
-        if wanted.access == "matvec" and given.mu_D is not None and given.d_D is not None:
-            shared.fix((given.mu_D, given.d_D), SHARED_ERROR)
-        else:
-            _explore_shared(shared, rng)
+        _explore_shared(shared, rng)
     system = AveragedSystem(work.space, work.coupling, local, shared)
     found = _normalized(work, system, table, wanted, rng)
     notes: list[str] = []
@@ -189,31 +185,6 @@ def _predicted(interval: Interval, outer: int, constants: ScaledCurvature, targe
     low, high = correction_interval(interval.low, interval.high, outer)
     accuracy = max(-0.5 * math.log(max(target, 1e-24)), 1.0)
     return math.ceil(1.5 * math.sqrt(constants.condition * high / low) * accuracy)
-
-
-def _equations(work: Workspace, wanted: Wanted) -> tuple[LocalEquations, SharedEquations]:
-    """C and D as the access allows; what is fixed of the shared ones later stays here."""
-    if wanted.access == "factor":
-        return work.local, work.shared.copied()
-    given = wanted.certificates
-    interval = (given.l_C, given.u_C) if given.l_C and given.u_C else None
-    return (
-        LocalEquations(work.problem, work.runtime, "matvec", interval or local_interval(work)),
-        SharedEquations(work.problem, work.runtime, "matvec"),
-    )
-
-
-def local_interval(work: Workspace) -> tuple[float, float]:
-    """[l_C, u_C] from each agent's own singular values (one reduction of two scalars)."""
-    rows = []
-    for block in work.problem.blocks("C"):
-        rank, low, high = (0, 0.0, 0.0) if block is None else squared_range(dense(block))
-        rows.append([low if rank else np.inf, high])
-    own = np.array(rows, dtype=np.float64)
-    [low], [high] = work.runtime.extremes(own[:, :1], own[:, 1:])
-    if not np.isfinite(low):
-        return 1.0, 1.0
-    return float(low) * (1 - 1e-12), float(high) * (1 + 1e-12)
 
 
 # -- scale and normalizer --------------------------------------------------------------------------
