@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior cvxpy bench reproduce docs clean release-check lock soak test-floor test-floor-short attacked relayed
+.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior cones cvxpy bench reproduce docs clean release-check lock soak test-floor test-floor-short attacked relayed
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -64,6 +64,11 @@ LAST ?= 300
 
 interior: $(VENV)/.installed-test
 	PYTHONPATH=tests $(BIN)/python tests/methods/interior/sweep.py $(FIRST) $(LAST)
+
+# Random conic problems of known status, costs held against Clarabel
+cones: LAST = 500
+cones: $(VENV)/.installed-test
+	PYTHONPATH=tests $(BIN)/python tests/cones/sweep.py $(FIRST) $(LAST)
 
 # Random CVXPY models dealt to owners, held against Clarabel on the whole
 cvxpy: $(VENV)/.installed-test

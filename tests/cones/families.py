@@ -59,10 +59,10 @@ def drawn(seed: int) -> tuple[str, ccmac.Problem]:
             y = _inside(rng, part.cones)
             part.G -= np.outer(y, part.G.T @ y + part.A.T @ dual) / (y @ y)
             part.H -= np.outer(y, part.H.T @ y + part.B.T @ dual) / (y @ y)
-            for block in (part.G, part.H):
-                block[np.abs(block) < 1e-12] = 0.0  # rounding of what cancelled
         if status == "unbounded":
             _let_pass(rng, part, step, along)
+        for block in (part.G, part.H, part.A):
+            block[np.abs(block) < 1e-12] = 0.0  # rounding of what cancelled
         K = np.hstack([part.G, part.H])
         u = np.append(x, z)
         h = K @ u + part.s

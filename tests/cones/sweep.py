@@ -1,6 +1,6 @@
 """The statuses and costs of random conic problems, against their construction and Clarabel.
 
-python tests/cones/sweep.py [FIRST [LAST]]
+    make cones FIRST=0 LAST=500
 """
 
 from __future__ import annotations
@@ -8,16 +8,15 @@ from __future__ import annotations
 import sys
 import time
 
+import ccmac
 from cones.families import drawn
 from cones.joined import joined
-
-import ccmac
 
 
 def judged(seed: int) -> str:
     """'' where status and cost are right; else what is wrong."""
     status, problem = drawn(seed)
-    result = ccmac.solve(problem, "complete", tol=1e-7)
+    result = ccmac.solve(problem, "complete")
     if result.status != status:
         return f"{result.status} instead of {status}"
     if status != "optimal":

@@ -15,6 +15,7 @@ from ccmac.cones import Nonnegative, SecondOrder, Zero
 from ccmac.errors import InputError, MethodRefused
 from ccmac.objectives import Quadratic
 from cones.joined import joined
+from cones.sweep import judged
 
 BALL = -np.eye(4)[:, 1:]  # rows of (t, x) with t a constant: ||x|| <= h_0
 
@@ -68,6 +69,25 @@ def test_a_second_solve_may_start_from_the_first() -> None:
     again = ccmac.solve(problem, "path", tol=1e-8, warm_start=first)
     assert again.status == "optimal"
     assert again.objective == pytest.approx(first.objective, rel=1e-7)
+
+
+def test_a_run_in_pieces_is_the_same_run(tmp_path: Path) -> None:
+    whole = ccmac.solve(shared_ball(), "path")
+    kept = {"path": tmp_path, "every": 1}
+    for limit in (2, 5, None):
+        found = ccmac.solve(shared_ball(), "path", checkpoint=kept, max_iterations=limit)
+    assert [v.tobytes() for v in found.x] == [v.tobytes() for v in whole.x]
+    assert [v.tobytes() for v in found.multipliers.cones] == [
+        v.tobytes() for v in whole.multipliers.cones
+    ]
+    assert found.ledger.as_dict() == whole.ledger.as_dict()
+    with pytest.raises(InputError, match="checkpoint"):
+        ccmac.solve(shared_ball(h=[0.8, 0.0, 0.0, 0.0]), "path", checkpoint=kept)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_problems_have_the_status_of_their_construction(seed: int) -> None:
+    assert judged(seed) == ""
 
 
 def test_a_saved_problem_and_result_keep_their_cones(tmp_path: Path) -> None:

@@ -22,4 +22,4 @@ def test_newton_is_bit_identical(mpi_run: Callable[..., Any]) -> None:
 
 def test_limits_are_bit_identical(mpi_run: Callable[..., Any]) -> None:
     job = mpi_run(2, "limited.py")
-    assert job.stdout.strip() == "checked 4"
+    assert job.stdout.strip() == "checked 6"

@@ -1,4 +1,4 @@
-"""Inequalities and bounds on several ranks and in one process: the same bits, prices and bill."""
+"""Inequalities, bounds and cones on several ranks and in one process: the same bits and bill."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import ccmac
 from ccmac.results import Solution
 from ccmac.runtime.mpi import MPI, guard
+from cones.families import drawn
 from limits.cases import random_limited
 
-CASES = ((1, "separable"), (5, "quadratic"), (8, "linear"), (5, "contradictory"))
+CASES = (
+    *((1, "separable"), (5, "quadratic"), (8, "linear"), (5, "contradictory")),
+    *((100, "cones"), (13, "cones")),  # solvable, infeasible
+)
 
 
 def same(split: ccmac.Result, whole: ccmac.Result, owned: range, where: str) -> None:
@@ -32,7 +36,9 @@ def same(split: ccmac.Result, whole: ccmac.Result, owned: range, where: str) -> 
         assert np.array_equal(mine.coupled, everybodys.coupled), where
         assert np.array_equal(mine.z_lower, everybodys.z_lower), where
         for k, i in enumerate(owned):
-            for name in ("local", "shared", "lower", "upper"):
+            for name in ("local", "shared", "lower", "upper", "cones"):
+                if not getattr(everybodys, name):
+                    continue
                 pair = getattr(mine, name)[k], getattr(everybodys, name)[i]
                 assert np.array_equal(*pair), (where, name)
     if whole.infeasibility is not None:  # its words name the agents that are held here
@@ -48,7 +54,7 @@ def main() -> None:
     checked = 0
     world = MPI.COMM_WORLD
     for seed, kind in CASES:
-        problem = random_limited(seed, kind)
+        problem = drawn(seed)[1] if kind == "cones" else random_limited(seed, kind)
         where = f"{kind} {seed}"
         folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
         if world.rank == 0:

@@ -24,6 +24,7 @@ from ccmac.methods import CrossNewton
 from ccmac.methods.registry import REGISTRY, parse
 from ccmac.paper.instances import random_quadratic
 from ccmac.runtime.owners import between_owners
+from cones.families import drawn
 from owners import Neighborhood
 
 AGENTS = 4
@@ -52,6 +53,8 @@ def cases(averaging: str) -> list[Case]:
     for name in REGISTRY if averaging == "relay" else ():
         problem = quadratic(coupled_z=name != "mixed-yarmoshik")
         found.append((name, problem, {"method": parse(name), "max_iterations": 3}))
+    if averaging != "masked":
+        found.append(("cones", drawn(100)[1], {}))
     found.append(("to the end", quadratic(), {"method": "cross-cg", "tol": 1e-9}))
     for reveal in ("sketch", "range"):
         options = {"method": CrossNewton(reveal=reveal), "max_iterations": 4}
