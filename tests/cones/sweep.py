@@ -1,6 +1,6 @@
 """The statuses and costs of random conic problems, against their construction and Clarabel.
 
-    make cones FIRST=0 LAST=500
+make cones FIRST=0 LAST=500
 """
 
 from __future__ import annotations
