@@ -82,9 +82,9 @@ def trial(folder: Path, problem: ccmac.Problem, patience: float = 2.0, **more: A
     """Everything that the owners need, in one folder."""
     folder.mkdir()
     assert main(["keys", str(folder / "keys"), "--agents", str(N)]) == 0
-    settings = {"method": '"cross-apapc"', "tol": "1e-10", **more}
+    settings = {"method": '"cross-apapc"', "tol": "1e-10", "network": '"path"', **more}
     lines = [f"{name} = {value}" for name, value in settings.items()]
-    sizes = [f"agents = {N}", f"q = {problem.q}", f"m = {problem.m}", 'network = "path"']
+    sizes = [f"agents = {N}", f"q = {problem.q}", f"m = {problem.m}"]
     (folder / "public.toml").write_text("\n".join([*sizes, *lines]) + "\n")
     ports = free_ports(N)
     for i, agent in problem.agents.items():
