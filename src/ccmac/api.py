@@ -47,6 +47,7 @@ def solve(
     callback: Callable[[int, State], object] | None = None,
     progress: bool | None = None,
     seed: int = 0,
+    threads: int | None = None,
     **moved: Any,
 ) -> Result:
     """Solve a CC-MAC problem (or a J-channel Stack) over a network.
@@ -88,6 +89,8 @@ def solve(
         A bar on standard error; None: in a terminal only.
     seed : int
         Of the setup's random starts.
+    threads : int, optional
+        BLAS threads of this process; None: one where blocks have fewer than 1,000 rows.
     **moved
         Refused, with the line that replaces it.
 
@@ -106,7 +109,7 @@ def solve(
     """
     if moved:
         _refuse_moved("solve", moved)
-    limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress)
+    limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress, threads)
     _check_tolerance(tol)
     with _explained(problem):
         work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
@@ -179,8 +182,11 @@ def checked_limits(
     checkpoint: str | Path | Mapping[str, Any] | None,
     callback: Callable[[int, State], object] | None,
     progress: bool | None,
+    threads: int | None = None,
 ) -> Limits:
     """The limits of a run, if they are such."""
+    if threads is not None:
+        whole("threads", threads, 1)
     if max_iterations is not None:
         max_iterations = whole("max_iterations", max_iterations, 1)
     if max_seconds is not None and not _positive(max_seconds):
@@ -188,7 +194,7 @@ def checked_limits(
     if callback is not None and not callable(callback):
         raise InputError(f"callback: {shown(callback)} cannot be called; give a function")
     of_kind("progress", progress, (bool, NoneType), "True, False or None")
-    return Limits(max_iterations, max_seconds, checkpoint, callback, progress)
+    return Limits(max_iterations, max_seconds, checkpoint, callback, progress, threads)
 
 
 def placed(

@@ -38,7 +38,7 @@ def chosen(name: str, costs: Costs | None = None, **options: Any) -> str:
         ("absolute", {"realization": "canonical"}, "cross-sliding"),
         ("box", {}, "cross-ipm"),
         ("box", {"realization": "averaged"}, "cross-sliding"),
-        ("composite", {}, "cross-sliding"),
+        ("composite", {}, "cross-ipm"),
     ],
 )
 def test_the_method_that_fits(problem: str, options: dict[str, Any], method: str) -> None:

@@ -151,8 +151,8 @@ def test_sum_offers_a_prox_only_where_it_has_one() -> None:
     assert "prox" not in (LeastSquares(M, T) + L1(1.0)).capabilities
     assert "prox" not in (LeastSquares(M, T) + Box(0, 1)).capabilities
     assert "prox" not in (Logistic(M, Y) + SquaredDistance(1.0)).capabilities
-    assert (Logistic(y=Y) + L1(1.0)).capabilities == {"subgradient"}
-    assert (Logistic(y=Y) + Box(0, 1)).capabilities == {"prox"}
+    assert (Logistic(y=Y) + L1(1.0)).capabilities == {"subgradient", "polyhedral"}
+    assert (Logistic(y=Y) + Box(0, 1)).capabilities == {"prox", "polyhedral"}
     assert (LeastSquares(M, T) + SquaredDistance(1.0)).capabilities >= {"gradient", "quadratic"}
     assert len((L1(1.0) + Box(0, 1) + SquaredDistance(1.0)).parts) == 3
 

@@ -198,6 +198,14 @@ class Duality:
         delta = rows[p.parts["D"]] if "D" in p.parts else np.zeros(0)
         cones = np.zeros(0)
         local = shared = violation = outside = 0.0
+        for function, at in form.smooth:
+            slope = np.zeros(len(u), dtype=np.longdouble)
+            slope[at] = function.precise_at(u[at])
+            parts.append(slope)
+            here = function.value_at(u[at])
+            value += here
+            size += abs(here)
+
         for name, part in p.parts.items():
             if name in ("epigraphs", "signs"):
                 continue

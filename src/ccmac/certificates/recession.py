@@ -89,8 +89,8 @@ class Recessions:
             on_own = reduced.kernels[k].space.inverse_lengths * product(reduced.C[k], own)
             pieces.append(own)
             vectors.append(product(reduced.A[k], own) + product(reduced.B[k], z))
-            bend = square(product(form.H, u))
-            size_H = square(entries(form.H))
+            bend = square(product(form.bent, u))
+            size_H = square(entries(form.bent))
             begun = square(reduced.kernels[k].point)
             numbers = [bend, square(on_own), square(own), steep, begun, size_H]
             rows.append([float(form.g @ u) - far, *numbers])

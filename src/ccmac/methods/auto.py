@@ -112,8 +112,11 @@ class Case:
         return self.free and bool(compressible(self.work))
 
     def has_small_blocks(self) -> bool:
-        """Whether the agents' blocks and the common system are small."""
-        return self.free and solvable(self.work)
+        """Whether the agents' blocks and the common system are small, and there are kinks, bounds
+        or a quadratic.
+        """
+        smooth = self.has("smooth") and not self.has("quadratic")
+        return self.free and not smooth and solvable(self.work)
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ RULES = (
     Rule(
         lambda c: c.has("polyhedral") and c.has_small_blocks(),
         CrossIpm,
-        "quadratic with bounds, kinks or flat directions, by interior points",
+        "quadratic or smooth with bounds, kinks or flat directions, by interior points",
     ),
     *FIRST_ORDER,
 )

@@ -28,6 +28,7 @@ from ccmac.certificates.users_rows import in_users_rows
 from ccmac.errors import InputError, OutOfTime
 from ccmac.inputs import Array, real_vector
 from ccmac.ledger import Trace
+from ccmac.linalg.threads import blas_threads
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Asked, Checkpoints
@@ -54,6 +55,7 @@ class Limits:
     checkpoint: str | Path | Mapping[str, Any] | None = None
     callback: Callable[[int, State], object] | None = None
     progress: bool | None = None
+    threads: int | None = None
     begun: float = field(default_factory=time.perf_counter)  # of the call
 
 
@@ -171,7 +173,8 @@ class Run:
             left = limits.max_seconds - (time.perf_counter() - self.begun)
             self.work.runtime.limit(time.monotonic() + left)
         try:
-            found = self._solve(limits)
+            with blas_threads(self.work.block, limits.threads):
+                found = self._solve(limits)
         except OutOfTime:
             found = late_result(self.work, self.request, time.perf_counter() - self.begun)
         finally:

@@ -161,7 +161,9 @@ class Objective(ABC):
 
     @property
     def is_polyhedral(self) -> bool:
-        """Whether :meth:`polyhedral` exists: a quadratic, with or without a polyhedral part."""
+        """Whether :meth:`polyhedral` exists: a quadratic or a smooth convex function with a
+        Hessian, with or without a polyhedral part.
+        """
         return bool(self.capabilities & {"quadratic", "polyhedral"})
 
     def polyhedral(self, d: int, q: int) -> Polyhedral:

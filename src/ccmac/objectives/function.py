@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,6 +84,12 @@ class Function(Objective):
         raise TypeError(f"{type(self).__name__} is not quadratic")
 
     @property
+    def is_polyhedral(self) -> bool:
+        """Also where it is smooth and convex, with a Hessian."""
+        smooth = "gradient" in self.capabilities and self.convex and self.has_hessian
+        return smooth or super().is_polyhedral
+
+    @property
     def has_hessian(self) -> bool:
         """Whether :meth:`hessian_at` exists: of quadratics, and of what acts entry by entry."""
         return "quadratic" in self.capabilities or self.coordinatewise
@@ -109,8 +116,10 @@ class Function(Objective):
         return np.zeros(len(v)), 0.0
 
     def polyhedral_at(self, size: int) -> Polyhedral:
-        """The quadratic itself, or with bounds and epigraphs, for capability ``polyhedral``."""
-        return Polyhedral.quadratic(*self.quadratic_at(size))
+        """The quadratic itself, or with bounds and epigraphs, or the smooth function as it is."""
+        if "quadratic" in self.capabilities:
+            return Polyhedral.quadratic(*self.quadratic_at(size))
+        return replace(Polyhedral.zero(size), smooth=((self, np.arange(size)),))
 
     def lipschitz_at(self, size: int) -> float:
         """A bound on subgradient norms."""

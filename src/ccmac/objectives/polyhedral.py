@@ -2,15 +2,16 @@
 
     f(v) = v'Hv/2 - g'v + c + sum_j min { a_j't : R_j v + T_j t = h_j,  t >= 0 or free },
 
-low <= v <= high. Each term is the epigraph of a piecewise linear function, with slacks: what an
-interior-point method can take. It is also max { nu'(R v - h) } over the multipliers under which the
-minimum over t is finite: each of them, as made by ``steady``, gives a lower bound without t.
+low <= v <= high, and smooth functions of some entries of v with Hessians of their own. Each term is
+the epigraph of a piecewise linear function, with slacks: what an interior-point method can take. It
+is also max { nu'(R v - h) } over the multipliers under which the minimum over t is finite: each of
+them, as made by ``steady``, gives a lower bound without t.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
 from ccmac.objectives.piecewise import crossing
+
+if TYPE_CHECKING:
+    from ccmac.objectives.function import Function
 
 TINY = 1e-300
 KINK = 1e-9  # nearer than this to a kink, relative to its place, a slope is taken from the middle
@@ -113,7 +117,7 @@ class Epigraph:
 
 @dataclass(frozen=True)
 class Polyhedral:
-    """The form of the module text; H is dense or sparse."""
+    """The form of the module text; H is dense or sparse, ``smooth`` (function, entries) pairs."""
 
     H: Any
     g: Array
@@ -121,6 +125,7 @@ class Polyhedral:
     lower: Array
     upper: Array
     terms: tuple[Epigraph, ...] = ()
+    smooth: tuple[tuple[Function, NDArray[Any]], ...] = ()
 
     @classmethod
     def quadratic(cls, H: Any, g: Array, c: float) -> Polyhedral:
@@ -147,9 +152,24 @@ class Polyhedral:
         both = is_sparse(self.H) and is_sparse(other.H)
         H = sp.csr_array(self.H + other.H) if both else np.asarray(self.H + other.H)
         total = Polyhedral(
-            H, self.g + other.g, self.c + other.c, self.lower, self.upper, self.terms + other.terms
+            H,
+            self.g + other.g,
+            self.c + other.c,
+            self.lower,
+            self.upper,
+            self.terms + other.terms,
+            self.smooth + other.smooth,
         )
         return total.within(other.lower, other.upper)
+
+    @property
+    def bent(self) -> Any:
+        """H, and ones where smooth functions may bend: what a direction must not touch."""
+        size = len(self.g)
+        touched = np.zeros(size)
+        for _, at in self.smooth:
+            touched[at] = 1.0
+        return self.H + sp.diags_array(touched) if self.smooth else self.H
 
     def spread(self, at: NDArray[Any], size: int) -> Polyhedral:
         """As a function of a longer vector, whose entries ``at`` are v."""
@@ -169,6 +189,7 @@ class Polyhedral:
             wide(self.lower, -np.inf),
             wide(self.upper, np.inf),
             tuple(terms),
+            tuple((function, at[own]) for function, own in self.smooth),
         )
 
 

@@ -149,6 +149,12 @@ class Workspace:
         return SharedEquations(self.problem, self.runtime)
 
     @property
+    def block(self) -> int:
+        """Rows of the largest dense block that may come up."""
+        problem = self.problem
+        return max(problem.m + problem.q, int(self.curvature.d.max(initial=0)))
+
+    @property
     def gatherable(self) -> bool:
         """Whether all may know the equations: their number, and nobody who hides its rows."""
         if self.runtime.averaging.hides:

@@ -22,6 +22,7 @@ from ccmac.cones.product import ProductCone
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.objectives import Limited
+from ccmac.objectives.function import Function
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.problem.agent import ConicRows
 from ccmac.workspace.base import Workspace
@@ -38,6 +39,37 @@ class Rows:
     H: Sparse
     h: Array
     cones: tuple[Cone, ...]
+
+
+@dataclass(frozen=True)
+class SmoothPart:
+    """weight f(unit u[at]), a smooth function of some entries of u = (y, z)."""
+
+    function: Function
+    at: NDArray[Any]
+    unit: Array
+    weight: float = 1.0
+
+    def scaled(self, unit: Array, weight: float) -> SmoothPart:
+        """The function of u / ``unit``, times ``weight``."""
+        return replace(self, unit=self.unit * unit[self.at], weight=self.weight * weight)
+
+    def model(self, u: Array) -> tuple[Any, Array, float]:
+        """(H, c, k): u[at]'H u[at]/2 + c'u[at] + k is its model of second order at u."""
+        own = u[self.at]
+        v = self.unit * own
+        D = sp.diags_array(self.unit)
+        H = sp.csr_array(self.weight * (D @ self.function.hessian_at(v) @ D))
+        slope = self.weight * self.unit * self.function.gradient_at(v)
+        c = slope - H @ own
+        value = self.weight * self.function.value_at(v)
+        return H, c, value - 0.5 * float(own @ (slope + c))
+
+    @property
+    def pattern(self) -> Any:
+        """Entries that its Hessian may have."""
+        size = len(self.at)
+        return sp.eye_array(size) if self.function.coordinatewise else np.ones((size, size))
 
 
 @dataclass(frozen=True)
@@ -59,6 +91,37 @@ class StandardForm:
     b: Array
     parts: dict[str, slice]
     bounds: tuple[NDArray[np.int64], NDArray[np.int64]]
+    smooth: tuple[SmoothPart, ...] = ()
+    constant: float = 0.0
+
+    def near(self, y: Array, z: Array) -> StandardForm:
+        """With models of second order at (y, z) in place of the smooth functions."""
+        if not self.smooth:
+            return self
+        u = np.append(y, z)
+        models = [part.model(u) for part in self.smooth]
+        c = np.append(self.c, self.c_z)
+        for part, (_, slope, _) in zip(self.smooth, models, strict=True):
+            c[part.at] += slope
+        bent = self._with([H for H, _, _ in models])
+        constant = sum((k for _, _, k in models), self.constant)
+        return replace(bent, c=c[: self.size], c_z=c[self.size :], constant=constant)
+
+    def patterned(self) -> StandardForm:
+        """With all entries that Hessians may have."""
+        return self._with([part.pattern for part in self.smooth]) if self.smooth else self
+
+    def _with(self, hessians: list[Any]) -> StandardForm:
+        size = self.size
+        whole = sp.block_array([[self.P, self.P_z], [self.P_z.T, self.P_zz]], format="csr")
+        for part, H in zip(self.smooth, hessians, strict=True):
+            own = sp.coo_array(H)
+            at = part.at[own.row], part.at[own.col]
+            whole = whole + sp.coo_array((own.data, at), shape=whole.shape)
+        whole = sp.csr_array(whole)
+        return replace(
+            self, P=whole[:size, :size], P_z=whole[:size, size:], P_zz=whole[size:, size:]
+        )
 
     @property
     def size(self) -> int:
@@ -182,7 +245,13 @@ def model(
         np.zeros(m) if b is None else np.asarray(b, dtype=np.float64),
         parts,
         (below, above),
+        tuple(_smooth(function, at, d, aux) for function, at in form.smooth),
     )
+
+
+def _smooth(function: Function, at: NDArray[Any], d: int, aux: int) -> SmoothPart:
+    """Auxiliary variables lie between x and z."""
+    return SmoothPart(function, np.where(at < d, at, at + aux), np.ones(len(at)))
 
 
 def _matrix(block: Any, rows: int, columns: int) -> Sparse:

@@ -74,7 +74,7 @@ def settled(run: Interior, state: InteriorState) -> InteriorState:
     run.work.ledger.charge(argmins=1)
     z, dual = np.split(state.common[0] / state.tau, [run.q])
     points = [Point(*(part / state.tau for part in p.flat)) for p in run.points(state)]
-    system = Guesses(run, points)
+    system = Guesses(run, points, z)
     for _ in range(PASSES):
         points, z, dual = system.solved(system.begin(points, z), z, dual)
     points = system.with_slacks(points, z)
@@ -86,7 +86,7 @@ def mended(run: Interior, state: InteriorState) -> InteriorState:
     run.work.ledger.charge(argmins=1)
     z, dual = np.split(state.common[0], [run.q])
     points = run.points(state)
-    system = Guesses(run, points)
+    system = Guesses(run, points, z)
     received = run.runtime.piggyback(np.array([[c] for c in system.changes(points)]))
     points, z, dual = system.solved(system.begin(points, z), z, dual)
     points = system.with_slacks(points, z)
@@ -105,9 +105,12 @@ def mended(run: Interior, state: InteriorState) -> InteriorState:
 class Guesses:
     """Everybody's guess at these points, and the summed system that they make."""
 
-    def __init__(self, run: Interior, points: list[Point]) -> None:
+    def __init__(self, run: Interior, points: list[Point], z: Array) -> None:
         self.run = run
-        self.own = [Guess(agent, point) for agent, point in zip(run.agents, points, strict=True)]
+        self.own = [
+            Guess(agent.near(point.y, z), point)
+            for agent, point in zip(run.agents, points, strict=True)
+        ]
         self._solve: Callable[[Array], Array] | None = None
 
     def changes(self, points: list[Point]) -> list[int]:
@@ -127,7 +130,7 @@ class Guesses:
         for k, (g, p) in enumerate(zip(self.own, points, strict=True)):
             own, common = g.residual(p, z, dual)
             wide = system.spread(k, np.append(own, 0.0))[:-1] + common
-            entries = system.guessed(k, g.matrix()) if self._solve is None else np.zeros(0)
+            entries = system.guessed(k, g.matrix(), g.agent) if self._solve is None else np.zeros(0)
             shares.append(np.append(entries, wide))
         total = self.run.sum(np.stack(shares))
         if self._solve is None:

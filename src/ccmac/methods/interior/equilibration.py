@@ -37,7 +37,8 @@ class Units:
 
 
 def equilibrating(models: list[StandardForm], runtime: Runtime) -> list[Units]:
-    """The units for the agents held here."""
+    """The units for the agents held here; smooth functions count as their models at zero."""
+    models = [p.near(np.zeros(p.size), np.zeros(len(p.c_z))) for p in models]
     q = len(models[0].c_z)
     m = len(models[0].b)
     z = np.ones(q)
@@ -116,6 +117,7 @@ def scaled(p: StandardForm, own: Units) -> StandardForm:
     Z = sp.diags_array(own.z)
     E = sp.diags_array(own.coupled)
     k = own.cost
+    unit = own.far * np.append(own.y, own.z)
     return replace(
         p,
         P=sp.csr_array(k * own.far * (S @ p.P @ S)),
@@ -129,4 +131,5 @@ def scaled(p: StandardForm, own: Units) -> StandardForm:
         A=sp.csr_array(E @ p.A @ S),
         B=sp.csr_array(E @ p.B @ Z),
         b=own.coupled * p.b / own.far,
+        smooth=tuple(part.scaled(unit, k / own.far) for part in p.smooth),
     )

@@ -14,6 +14,7 @@ of the factorization are W dv, so that its small entries do not drown in W^2.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from numpy.typing import NDArray
 
 from ccmac.inputs import Array
 from ccmac.workspace.conic import Sparse, StandardForm
@@ -63,26 +65,43 @@ class LocalSystem:
     """The fixed part: the model, and which of the common unknowns touch its own (``support``)."""
 
     def __init__(self, model: StandardForm) -> None:
-        self.model = p = model
-        q = len(p.c_z)
+        p = model.patterned()
         own_z = np.diff(sp.csc_array(sp.vstack([p.P_z, p.H])).indptr) > 0
         own_rows = np.diff(p.A.indptr) > 0
         self.support = np.flatnonzero(np.concatenate([own_z, own_rows]))
-        at_z = self.support[self.support < q]
-        at_rows = self.support[self.support >= q] - q
-        top = sp.hstack([p.P_z[:, at_z], p.A[at_rows].T])
-        bottom = sp.hstack([p.H[:, at_z], sp.csr_array((p.rows, len(at_rows)))])
-        self.border = sp.csr_array(sp.vstack([top, bottom]))
-        corner = [[p.P_zz, p.B.T], [p.B, sp.csr_array((len(p.b), len(p.b)))]]
         self.plain = _diagonal(p.P_zz) and _diagonal(p.B)
-        self.corner = sp.csr_array(sp.block_array(corner))
+        row, column, _ = _corner(p)
+        self.corner_at = row, column
         self.equations = p.cone.equations
         self.held = np.where(self.equations, DELTA, 1.0)
         self.GT = sp.csr_array(p.G.T)
         self.HT = sp.csr_array(p.H.T)
         self.AT = sp.csr_array(p.A.T)
         self.BT = sp.csr_array(p.B.T)
+        self._take(model)
+
+    def _take(self, p: StandardForm) -> None:
+        self.model = p
+        q = len(p.c_z)
+        at_z = self.support[self.support < q]
+        at_rows = self.support[self.support >= q] - q
+        top = sp.hstack([p.P_z[:, at_z], p.A[at_rows].T])
+        bottom = sp.hstack([p.H[:, at_z], sp.csr_array((p.rows, len(at_rows)))])
+        self.border = sp.csr_array(sp.vstack([top, bottom]))
+        row, column, data = _corner(p)
+        size = q + len(p.b)
+        wanted = self.corner_at[0] * size + self.corner_at[1]
+        self.corner = np.zeros(len(wanted))
+        self.corner[np.searchsorted(wanted, row * size + column)] = data
         self.P_zT = sp.csr_array(p.P_z.T)
+
+    def near(self, y: Array, z: Array) -> LocalSystem:
+        """With models of second order at (y, z) in place of smooth functions."""
+        if not self.model.smooth:
+            return self
+        other = copy(self)
+        other._take(self.model.near(y, z))
+        return other
 
     def slack(self, y: Array, z: Array) -> Array:
         """h - G y - H z."""
@@ -123,6 +142,15 @@ class LocalSystem:
         return refined
 
 
+def _corner(p: StandardForm) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """Rows, columns and entries of the upper triangle of [[P_zz, B'], [B, 0]], row by row."""
+    none = sp.csr_array((len(p.b), len(p.b)))
+    upper = sp.triu(sp.block_array([[p.P_zz, p.B.T], [p.B, none]]), format="csr")
+    upper.sum_duplicates()
+    found = sp.coo_array(upper)
+    return found.row.astype(np.int64), found.col.astype(np.int64), found.data
+
+
 def _diagonal(M: Sparse) -> bool:
     there = sp.coo_array(M)
     return bool(np.all(there.row == there.col))
@@ -147,6 +175,7 @@ class Elimination:
     """
 
     def __init__(self, agent: LocalSystem, point: Point, shared: Shared) -> None:
+        agent = agent.near(point.y / shared.tau, shared.z / shared.tau)
         self.agent = agent
         self.point = point
         p = agent.model
@@ -165,7 +194,7 @@ class Elimination:
                 [bend / tau + linear + float(p.h @ v + p.b @ dual)],
             ]
         )
-        self.value = 0.5 * bend / tau**2 + linear / tau
+        self.value = 0.5 * bend / tau**2 + linear / tau + p.constant
         self.bend = bend / tau**2
         self.tilt_z = 2.0 * curved_z / tau + p.c_z
         self.tilt = np.concatenate([2.0 * curved_y / tau + p.c, p.h])

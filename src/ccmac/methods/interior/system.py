@@ -65,10 +65,10 @@ class CommonSystem:
         for agent in agents:
             upper = np.triu_indices(len(agent.support))
             key = agent.support[upper[0]] * self.size + agent.support[upper[1]]
-            corner = sp.coo_array(sp.triu(agent.corner))
-            there = corner.row.astype(np.int64) * self.size + corner.col
+            row, column = agent.corner_at
+            there = row * self.size + column
             place = np.searchsorted(keys, key), np.searchsorted(keys, there)
-            self.places.append((upper, *place, corner.data))
+            self.places.append((upper, *place))
 
     @property
     def entries(self) -> int:
@@ -82,12 +82,9 @@ class CommonSystem:
 
     def share(self, k: int, e: Elimination) -> Array:
         """What agent k here adds: entries; column and row of tau; right-hand sides."""
-        agent = self.agents[k]
+        agent = e.agent
         matrix, column, row, corner = e.schur()
-        upper, index, there, data = self.places[k]
-        entries = np.zeros(self.entries)
-        entries[index] += matrix[upper]
-        entries[there] += data
+        entries = self.guessed(k, matrix, agent)
         p = agent.model
         wide = np.zeros((VECTORS, self.size + 1))
         rights = e.eliminated()
@@ -98,12 +95,12 @@ class CommonSystem:
         wide[2] -= e.residual
         return np.concatenate([entries, wide.ravel()])
 
-    def guessed(self, k: int, matrix: Array) -> Array:
+    def guessed(self, k: int, matrix: Array, agent: LocalSystem) -> Array:
         """The entries of a system without tau, with this matrix on the support."""
-        upper, index, there, data = self.places[k]
+        upper, index, there = self.places[k]
         entries = np.zeros(self.entries)
         entries[index] += matrix[upper]
-        entries[there] += data
+        entries[there] += agent.corner
         return entries
 
     def spread(self, k: int, right: Array) -> Array:
@@ -216,6 +213,6 @@ def announced(agents: list[LocalSystem], k: int) -> Array:
     for j, agent in enumerate(agents):
         p = agent.model
         eliminated[j, agent.support] = True
-        corners[j, agent.corner.nonzero()[0]] = True
+        corners[j, np.concatenate(agent.corner_at)] = True
         facts[j] = agent.plain, p.size + 2 * p.rows, p.cone.degree, p.cone.turned
     return np.hstack([words(eliminated), words(corners), facts])

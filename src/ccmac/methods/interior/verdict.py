@@ -98,7 +98,9 @@ def straightened(run: Interior, state: InteriorState) -> InteriorState:
     """The state with its direction projected; tau = kappa = 1."""
     size = max(state.kappa, 1e-300)
     models = []
-    for p, point in zip(run.models, run.points(state), strict=True):
+    shared = run.shared(state)
+    for model, point in zip(run.models, run.points(state), strict=True):
+        p = model.near(point.y / shared.tau, shared.z / shared.tau).patterned()
         largest = max(float(np.abs(M.data).max(initial=0.0)) for M in (p.P, p.P_z, p.P_zz))
         w = HEAVY / largest if largest > 0 else 0.0
         models.append(
@@ -111,6 +113,7 @@ def straightened(run: Interior, state: InteriorState) -> InteriorState:
                 c_z=np.zeros_like(p.c_z),
                 h=np.zeros_like(p.h),
                 b=np.zeros_like(p.b),
+                smooth=(),
             )
         )
     ray = copy(run)
