@@ -14,4 +14,7 @@ def blas_threads(size: int, threads: int | None) -> AbstractContextManager[Any]:
     """At most ``threads`` while it is open; None: one for blocks of fewer than LARGE rows."""
     if threads is None and size >= LARGE:
         return nullcontext()
-    return ThreadpoolController().limit(limits=threads or 1, user_api="blas")
+    found: AbstractContextManager[Any] = ThreadpoolController().limit(
+        limits=threads or 1, user_api="blas"
+    )
+    return found
