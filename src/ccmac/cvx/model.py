@@ -263,16 +263,18 @@ class Model:
         on_z = K @ form.z
         blocks: dict[str, Any] = {
             "A": sp.diags_array(turn) @ on_x[form.coupled],
-            "B": sp.diags_array(turn) @ on_z[form.coupled],
             "b": turn * k[form.coupled],
         }
+        if on_z[form.coupled].nnz:
+            blocks["B"] = sp.diags_array(turn) @ on_z[form.coupled]
         if len(form.local):
             blocks |= {"C": on_x[form.local], "c": k[form.local]}
         if len(form.demands):
             blocks |= {"D": on_z[form.demands], "e": k[form.demands]}
         if len(form.cones):
-            blocks |= {"G": on_x[form.cones], "H": on_z[form.cones], "h": k[form.cones]}
-            blocks["cones"] = form.slacks
+            blocks |= {"G": on_x[form.cones], "h": k[form.cones], "cones": form.slacks}
+            if on_z[form.cones].nnz:
+                blocks["H"] = on_z[form.cones]
         for limit, rows, none in ("upper", form.upper, np.inf), ("lower", form.lower, -np.inf):
             if len(rows):
                 part = on_x[rows]

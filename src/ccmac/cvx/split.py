@@ -18,6 +18,8 @@ from ccmac.errors import InputError
 from ccmac.problem import Problem
 from ccmac.results import Result
 
+SHORT = 30  # characters of a name
+
 
 def split(problem: Any, owners: Mapping[str, Sequence[Any]], shared: Sequence[Any] = ()) -> Problem:
     """An existing CVXPY problem, divided among owners.
@@ -71,6 +73,7 @@ def split(problem: Any, owners: Mapping[str, Sequence[Any]], shared: Sequence[An
     objective = problem.objective
     costs = division.parts(objective, objective.expr)
     then = Whole(problem, coupled).receive
+    place = {c.id: k for k, c in enumerate(problem.constraints)}
     agents = [
         Model(
             f"cvx.split, owner {name}",
@@ -88,7 +91,7 @@ def split(problem: Any, owners: Mapping[str, Sequence[Any]], shared: Sequence[An
         q=sum(v.size for v in shared),
         m=len(sense),
         sense=sense or None,
-        row_names=_labels([(text(c), c.size) for c in coupled]),
+        row_names=_labels([(_called(c, place[c.id]), c.size) for c in coupled]),
         z_names=_labels([(v.name(), v.size) for v in shared]),
     )
 
@@ -176,6 +179,12 @@ def _difference(constraint: cp.Constraint) -> cp.Expression:
         f"cvx.split: {text(constraint)} has variables of several owners; write it by ==, <= or >= "
         "with one owner's variables in each term"
     )
+
+
+def _called(constraint: cp.Constraint, place: int) -> str:
+    """Its label, its text if that is short, or its place."""
+    words = getattr(constraint, "label", None) or text(constraint)
+    return words if len(words) <= SHORT else f"constraint {place}"
 
 
 def _labels(parts: Sequence[tuple[str, int]]) -> list[str] | None:
