@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import stat
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from sklearn.linear_model import Ridge
 
 import ccmac
@@ -62,7 +64,7 @@ def test_owners(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 def test_parties_who_take_no_connections(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     names = ["bank", "shop", "clinic"]
     place = tmp_path / "credit"
-    more = ["--parties", ",".join(names), "--port", fresh_port(), "--relay"]
+    more = ["--parties", ",".join(names), "--relay", f"127.0.0.1:{fresh_port()}"]
     assert main(["vfl", "new", str(place), *more]) == 0
     assert not any("listen" in (place / name / "me.toml").read_text() for name in names)
     limit = "max_iterations = 3\n"
@@ -86,6 +88,39 @@ def test_parties_who_take_no_connections(tmp_path: Path, capfd: pytest.CaptureFi
         np.concatenate(parts) * X.std(ddof=0), joined.coef_, rtol=1e-4, atol=1e-6
     )
     assert all(commented(place / name / "me.toml") for name in names)
+
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def test_the_compose_file_and_the_units_fit_what_is_made(tmp_path: Path) -> None:
+    """Three owners and a relay: every folder, file, address and command is there."""
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    names = [name for name in services if name != "relay"]
+    new = ["owners", "new", str(tmp_path / "supply"), "--agents", ",".join(names)]
+    assert main([*new, "--relay", "relay:7100"]) == 0
+    assert len(names) == 3
+    for name, service in services.items():
+        [volume] = service["volumes"]
+        here, _, there = volume.partition(":")
+        assert there == service["working_dir"]
+        folder = tmp_path / here
+        program, command, file, *_ = service["command"]
+        assert program == "ccmac"
+        settings = tomllib.loads((folder / file).read_text())
+        if name == "relay":
+            assert (command, settings["listen"]) == ("relay", "0.0.0.0:7100")
+            assert service["expose"] == ["7100"]
+        else:
+            assert (command, folder.name) == ("agent", name)
+            assert {n["address"] for n in settings["neighbors"].values()} == {"relay:7100"}
+            assert "ports" not in service
+    for unit, command in (("ccmac-agent@.service", "agent"), ("ccmac-relay.service", "relay")):
+        parsed = configparser.ConfigParser(strict=False, interpolation=None)
+        parsed.optionxform = str  # type: ignore[assignment,method-assign]
+        parsed.read(DEPLOY / unit)
+        assert parsed["Service"]["ExecStart"].split()[1] == command
+        assert {"Unit", "Service", "Install"} <= set(parsed)
 
 
 def test_requests_are_signed_by_somebody_else(tmp_path: Path) -> None:

@@ -16,7 +16,10 @@ Requests = Annotated[
     bool, typer.Option("--requests", help="Requests for certificates instead of a trial's.")
 ]
 ByRelay = Annotated[
-    bool, typer.Option("--relay", help="Nobody takes connections: all dial a relay, made too.")
+    str | None,
+    typer.Option(
+        "--relay", metavar="HOST:PORT", help="Nobody takes connections: all dial a relay, made too."
+    ),
 ]
 
 
@@ -27,7 +30,7 @@ def new(
     agents: Annotated[str, typer.Option("--agents", help="The owners' names: north,south,west.")],
     port: Port = 7000,
     requests: Requests = False,
-    relay: ByRelay = False,
+    relay: ByRelay = None,
 ) -> None:
     """Make a folder for each owner: settings, keys, an example, and a README. It runs as it is."""
     made = new_owners(place, agents.split(","), port, requests=requests, relay=relay)

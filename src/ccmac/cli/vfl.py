@@ -82,7 +82,7 @@ def new(
     parties: Annotated[str, typer.Option("--parties", help="Their names: bank,shop,clinic.")],
     port: Port = 7000,
     requests: Requests = False,
-    relay: ByRelay = False,
+    relay: ByRelay = None,
 ) -> None:
     """Make a folder for each party: settings, keys, an example, and a README. It runs as it is."""
     made = new_parties(place, parties.split(","), port, requests=requests, relay=relay)

@@ -19,8 +19,10 @@ from ccmac.objectives import Quadratic
 from ccmac.problem import Agent
 from ccmac.storage.files import atomic_write
 from ccmac.storage.keys import make_keys, request
+from ccmac.storage.owner import address
 from ccmac.texts import dumps
 
+HERE = ("127.0.0.1", "localhost")
 ROWS = 60  # of the tables of the example
 PUBLIC = """# What all owners have alike: each keeps a copy, and copies are compared.
 agents = {count}               # how many owners
@@ -119,16 +121,20 @@ MET = "at the relay: nobody takes connections"
 
 
 def new_owners(
-    place: Path, names: Sequence[str], port: int, *, requests: bool = False, relay: bool = False
+    place: Path,
+    names: Sequence[str],
+    port: int,
+    *,
+    requests: bool = False,
+    relay: str | None = None,
 ) -> list[Path]:
     """Owners of agents whose example is a supply that all share."""
     folders = _folders(place, names, port, requests, relay)
-    end = port + len(names) if relay else None
     public = PUBLIC.format(count=len(names), names=dumps(list(names), None))
     for i, (name, folder) in enumerate(folders.items()):
         link = _link(name, None if relay else port + i)
         link += f"\n[neighbors]                       # {MET if relay else WHERE}\n"
-        link += _neighbors({f"{j}": port + j for j in range(len(names)) if j != i}, end)
+        link += _neighbors({f"{j}": port + j for j in range(len(names)) if j != i}, relay)
         atomic_write(folder / "public.toml", public)
         atomic_write(folder / "me.toml", MINE.format(agent=i, link=link))
         cost, gain, needs = np.array([1.0 + i, 2.0]), np.array([1.0, 0.5 * i]), 3.0 + i
@@ -140,17 +146,21 @@ def new_owners(
 
 
 def new_parties(
-    place: Path, names: Sequence[str], port: int, *, requests: bool = False, relay: bool = False
+    place: Path,
+    names: Sequence[str],
+    port: int,
+    *,
+    requests: bool = False,
+    relay: str | None = None,
 ) -> list[Path]:
     """Parties of a table that is split by columns; the first has the labels."""
     folders = _folders(place, names, port, requests, relay)
-    end = port + len(names) if relay else None
     salt = secrets.token_hex(8)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((ROWS, 2 * len(names)))
     y = X @ rng.standard_normal(X.shape[1]) + 0.1 * rng.standard_normal(ROWS)
     for i, (name, folder) in enumerate(folders.items()):
-        near = _neighbors({other: port + j for j, other in enumerate(names) if j != i}, end)
+        near = _neighbors({other: port + j for j, other in enumerate(names) if j != i}, relay)
         label = 'label = "y"                     # the column of labels, at one party\n'
         text = PARTY.format(
             name=name,
@@ -217,12 +227,12 @@ def _copied(name: str, job: subprocess.Popen[str]) -> None:
 
 
 def _folders(
-    place: Path, names: Sequence[str], port: int, requests: bool, relay: bool
+    place: Path, names: Sequence[str], port: int, requests: bool, relay: str | None
 ) -> dict[str, Path]:
     """{owner: its folder, with key and certificate, or a request for one}; the relay's too."""
     if len(names) < 2:
         raise InputError("owners: give at least two names, as in north,south,west")
-    if not 0 < port < 65536 - len(names):
+    if not 0 < port <= 65536 - len(names):
         raise InputError(f"owners: port {port} leaves no room for {len(names)} owners")
     if place.exists():
         raise InputError(f"{place}: is there already; choose another name")
@@ -230,7 +240,8 @@ def _folders(
         raise InputError("owners: the relay's folder is called relay; choose another name")
     folders = {name: place / name for name in names}
     if relay:
-        listen = f"127.0.0.1:{port + len(names)}"
+        host, relay_port = address(Path("--relay"), relay)
+        listen = f"{host if host in HERE else '0.0.0.0'}:{relay_port}"
         pad = " " * (23 - len(listen))
         text = RELAY.format(listen=listen, names=dumps(list(names), None), pad=pad)
         atomic_write(place / "relay" / "relay.toml", text)
@@ -255,9 +266,9 @@ def _link(name: str, port: int | None) -> str:
     return LINK.format(name=name, listen=listen, pad=" " * max(1, 14 - len(name)))
 
 
-def _neighbors(ports: Mapping[str, int], relay: int | None) -> str:
+def _neighbors(ports: Mapping[str, int], relay: str | None) -> str:
     if relay is not None:
-        place = f'{{dial = "relay", address = "127.0.0.1:{relay}"}}'
+        place = f'{{dial = "relay", address = "{relay}"}}'
         return "".join(f"{name} = {place}\n" for name in ports)
     return "".join(f'{name} = "127.0.0.1:{port}"\n' for name, port in ports.items())
 
