@@ -75,11 +75,11 @@ class Dispatch:
 
     def generation(self, result: Any) -> Array:
         """MW by hours and units."""
-        return self.grid.base * self.model.values("p", len(self.grid.p_max), result.x)
+        return self.grid.base * self._values("p", len(self.grid.p_max), result)
 
     def angles(self, result: Any) -> Array:
         """Radians by hours and buses."""
-        found = self.model.values("theta", self.grid.buses, result.x)
+        found = self._values("theta", self.grid.buses, result)
         return np.asarray(found / self.grid.stiffness)
 
     def flows(self, result: Any) -> Array:
@@ -91,12 +91,12 @@ class Dispatch:
 
     def stored(self, result: Any) -> Array:
         """MWh by hours and stores."""
-        return self.grid.base * self.model.values("energy", len(self.model.ask.storage), result.x)
+        return self.grid.base * self._values("energy", len(self.model.ask.storage), result)
 
     def shed(self, result: Any) -> Array:
         """MW of demand that is not served, by hours and buses."""
         return self.grid.base * np.nan_to_num(
-            self.model.values("shed", self.grid.buses, result.x), nan=0.0
+            self._values("shed", self.grid.buses, result), nan=0.0
         )
 
     def reserve(self, result: Any) -> Array:
@@ -106,14 +106,13 @@ class Dispatch:
     def prices(self, result: Any) -> Array:
         """Locational prices per MWh by hours and buses: what one MWh more of demand there costs."""
         self._dispatched(result)
-        found = np.zeros((self.model.ask.hours, self.grid.buses))
-        prices = result.multipliers
-        for (kind, bus, t), (agent, row) in self.model.rows.items():
-            if kind != "balance":
-                continue
-            price = prices.coupled[row] if agent is None else prices.local[agent][row]
-            found[t, bus] = -price / self.grid.base
-        return found
+        hours = self.model.ask.hours
+        found = self.model.prices("balance", self.grid.buses, result.multipliers, hours)
+        return np.asarray(found / self.grid.base)
+
+    def _values(self, kind: str, count: int, result: Any) -> Array:
+        """Rows over hours of one kind of entries."""
+        return self.model.values(kind, count, result.x, self.model.ask.hours)
 
     def imbalance(self, result: Any) -> float:
         """Largest mismatch at a bus, in per unit."""
@@ -123,9 +122,7 @@ class Dispatch:
         np.add.at(net.T, grid.unit_bus, self.generation(result).T / grid.base)
         for k, store in enumerate(ask.storage):
             for kind, sign in (("discharge", 1.0), ("charge", -1.0)):
-                net[:, store.bus] += (
-                    sign * self.model.values(kind, len(ask.storage), result.x)[:, k]
-                )
+                net[:, store.bus] += sign * self._values(kind, len(ask.storage), result)[:, k]
         flow = self.flows(result).T / grid.base
         np.add.at(net.T, grid.line_from, -flow)
         np.add.at(net.T, grid.line_to, flow)

@@ -18,7 +18,7 @@ area's own rows; the rest is coupled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,10 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.objectives import Quadratic
-from ccmac.power.areas import of_bus
+from ccmac.power.assembly import Assembly, Key
 from ccmac.power.grid import Grid
 from ccmac.problem import Agent, Problem
 
-Key = tuple[str, int, int]  # what, which, hour
 EFFICIENCY = 0.9  # of charging, and of discharging
 RESERVE_PRICE = 1.0  # per MW and hour
 
@@ -68,54 +67,17 @@ class Ask:
         return len(self.load)
 
 
-@dataclass
-class _Rows:
-    """Rows under construction: entries (row, column, value), right-hand sides, senses, names."""
-
-    entries: list[tuple[int, int, float]] = field(default_factory=list)
-    right: list[float] = field(default_factory=list)
-    sense: list[str] = field(default_factory=list)
-
-    def add(self, pairs: list[tuple[int, float]], right: float, sense: str = "==") -> int:
-        """A row; its number."""
-        row = len(self.right)
-        self.entries += [(row, column, value) for column, value in pairs]
-        self.right.append(right)
-        self.sense.append(sense)
-        return row
-
-    def matrix(self, columns: int, rows: int | None = None) -> sp.csr_array:
-        """As a sparse matrix."""
-        shape = (len(self.right) if rows is None else rows, columns)
-        row, column, value = zip(*self.entries, strict=True) if self.entries else ((), (), ())
-        return sp.csr_array(
-            (np.array(value, float), (np.array(row, int), np.array(column, int))), shape=shape
-        )
-
-
-class Model:
+class Model(Assembly):
     """The problem, and where everything is in it."""
 
     def __init__(self, grid: Grid, parts: list[list[int]], names: list[str], ask: Ask) -> None:
-        self.grid = grid
-        self.parts = parts
-        self.names = names
+        super().__init__(grid, parts, names)
         self.ask = ask
-        self.area = of_bus(parts)
         least, most = grid.flow_limits
         bound = np.minimum(-least, most) < grid.reachable
         self.limited = np.flatnonzero(bound & (grid.susceptance != 0)).tolist()
         self.demand = ask.load * grid.demand  # per unit, by hours and buses
-        self.x: dict[Key, tuple[int, int]] = {}  # agent and its entry
-        self.size = [0] * len(parts)
         self._place()
-        self.coupled: list[_Rows] = [_Rows() for _ in parts]
-        self.local: list[_Rows] = [_Rows() for _ in parts]
-        self.right: list[float] = []
-        self.sense: list[str] = []
-        self.row_names: list[str] = []
-        self.keeper: list[int] = []  # of the right-hand side of each coupled row
-        self.rows: dict[Key, tuple[int | None, int]] = {}  # agent (None: coupled) and its row
         for t in range(ask.hours):
             self._balances(t)
             self._flows(t)
@@ -139,40 +101,9 @@ class Model:
             owners += [(kind, k, store.bus) for kind in ("charge", "discharge", "energy")]
         for t in range(ask.hours):
             for kind, which, bus in owners:
-                agent = self.area[bus]
-                self.x[kind, which, t] = (agent, self.size[agent])
-                self.size[agent] += 1
+                self.place((kind, which, t), self.area[bus])
 
     # -- rows --------------------------------------------------------------------------------------
-    def _row(
-        self,
-        key: Key,
-        name: str,
-        terms: list[tuple[Key, float]],
-        right: float,
-        sense: str = "==",
-        coupled: bool = False,
-    ) -> None:
-        """A row over entries of x, of the agent that has all of them unless it is ``coupled``.
-
-        A coupled row's right-hand side stays with the agent of the first entry.
-        """
-        placed = [(*self.x[entry], value) for entry, value in terms]
-        agents = {agent for agent, _, _ in placed}
-        if len(agents) == 1 and not coupled:
-            agent = placed[0][0]
-            pairs = [(entry, value) for _, entry, value in placed]
-            self.rows[key] = agent, self.local[agent].add(pairs, right, sense)
-            return
-        row = len(self.right)
-        self.rows[key] = None, row
-        for agent, entry, value in placed:
-            self.coupled[agent].entries.append((row, entry, value))
-        self.right.append(right)
-        self.sense.append(sense)
-        self.row_names.append(name)
-        self.keeper.append(placed[0][0])
-
     def _at(self, t: int) -> str:
         return f" hour {t}" if self.ask.hours > 1 else ""
 
@@ -201,7 +132,7 @@ class Model:
             name = f"balance bus {grid.bus[bus]}{self._at(t)}"
             found = [*terms[bus].items()]
             found.sort(key=lambda pair: self.x[pair[0]][0] != self.area[bus])  # own entries first
-            self._row(("balance", bus, t), name, found, float(right[bus]))
+            self.row(("balance", bus, t), name, found, float(right[bus]))
 
     def _flows(self, t: int) -> None:
         grid = self.grid
@@ -216,20 +147,20 @@ class Model:
                 (("theta", j, t), b / stiff[j]),
             ]
             name = f"{grid.line_name(k)}{self._at(t)}"
-            self._row(("line", k, t), name, terms, -b * float(grid.shift[k]))
+            self.row(("line", k, t), name, terms, -b * float(grid.shift[k]))
 
     def _reserve(self, t: int) -> None:
         if not self.ask.reserve:
             return
         terms = [(("p", k, t), 1.0) for k in range(len(self.grid.p_max))]
         most = float(self.grid.p_max.sum())
-        self._row(("reserve", 0, t), f"reserve{self._at(t)}", terms, most, "<=", coupled=True)
+        self.row(("reserve", 0, t), f"reserve{self._at(t)}", terms, most, "<=", coupled=True)
 
     def _costs(self, t: int) -> None:
         for k, lines in self.grid.pieces.items():
             for j, (slope, intercept) in enumerate(lines):
                 terms = [(("cost", k, t), 1.0), (("p", k, t), -float(slope))]
-                self._row((f"cost {j}", k, t), "cost", terms, float(intercept), ">=")
+                self.row((f"cost {j}", k, t), "cost", terms, float(intercept), ">=")
 
     def _ramps(self) -> None:
         ask = self.ask
@@ -249,8 +180,8 @@ class Model:
                 else:  # any output is possible; the rows are there for a window that rolls on
                     most = float(top)
                     least = float(grid.p_min[k])
-                self._row(("rise", k, t), "ramp", terms, most + room, "<=")
-                self._row(("fall", k, t), "ramp", terms, least - room, ">=")
+                self.row(("rise", k, t), "ramp", terms, most + room, "<=")
+                self.row(("fall", k, t), "ramp", terms, least - room, ">=")
 
     def _storage(self) -> None:
         for k, store in enumerate(self.ask.storage):
@@ -262,7 +193,7 @@ class Model:
                 ]
                 if t:
                     terms.append((("energy", k, t - 1), -1.0))
-                self._row(("storage", k, t), "storage", terms, 0.0 if t else store.stored)
+                self.row(("storage", k, t), "storage", terms, 0.0 if t else store.stored)
 
     # -- the problem -------------------------------------------------------------------------------
     def _problem(self) -> Problem:
@@ -286,8 +217,7 @@ class Model:
                 g[a][entry] = -float(ask.shed or 0.0) * grid.base
         for v, size in zip(g, self.size, strict=True):
             v[size:] = -RESERVE_PRICE * grid.base / n
-        b = np.zeros((n, m))
-        b[self.keeper, np.arange(m)] = self.right
+        b = self.right_sides()
         agents = []
         for a in range(n):
             own = self.local[a]
@@ -345,11 +275,3 @@ class Model:
         row = [r for r, _ in mine]
         column = [t for _, t in mine]
         return sp.csr_array((np.ones(len(mine)), (row, column)), shape=(m, q))
-
-    def values(self, kind: str, count: int, x: list[Array]) -> Array:
-        """Rows over hours of one kind of entries."""
-        found = np.full((self.ask.hours, count), np.nan)
-        for (what, which, t), (agent, entry) in self.x.items():
-            if what == kind:
-                found[t, which] = x[agent][entry]
-        return found
