@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections import Counter
 from types import ModuleType
 from typing import Any
 
@@ -121,11 +120,6 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
         and not module.__name__.startswith("ccmac.cli.")
     ]
     assert shared == []
-
-
-def test_every_class_name_is_used_once() -> None:
-    counts = Counter(name for name, _ in defined(inspect.isclass))
-    assert {name: count for name, count in counts.items() if count > 1} == {}
 
 
 @pytest.mark.parametrize("name", ["row_space", "right_hand_sides"])

@@ -1,13 +1,14 @@
-"""Power grids: DC optimal power flow by buses or areas, over hours, with reserve and storage."""
+"""Power grids by buses or areas: DC dispatch over hours, with reserve and storage; relaxed AC."""
 
 from typing import Any
 
+from ccmac.power.ac import AcDispatch, ac_opf
 from ccmac.power.case import DAY, Dispatch, dc_opf
 from ccmac.power.rolling import rolling
 from ccmac.power.tables import CASES
 from ccmac.texts import misnamed
 
-__all__ = ["CASES", "DAY", "Dispatch", "dc_opf", "rolling"]
+__all__ = ["CASES", "DAY", "AcDispatch", "Dispatch", "ac_opf", "dc_opf", "rolling"]
 
 
 def __getattr__(name: str) -> Any:

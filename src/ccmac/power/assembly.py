@@ -21,8 +21,8 @@ Terms = Sequence[tuple[Key, float]]
 
 
 @dataclass
-class Rows:
-    """Rows under construction: entries (row, column, value), right-hand sides, senses."""
+class Triplets:
+    """Sparse rows under construction: entries (row, column, value), right-hand sides, senses."""
 
     entries: list[tuple[int, int, float]] = field(default_factory=list)
     right: list[float] = field(default_factory=list)
@@ -55,8 +55,8 @@ class Assembly:
         self.area = of_bus(parts)
         self.x: dict[Key, tuple[int, int]] = {}  # agent and its entry
         self.size = [0] * len(parts)
-        self.coupled: list[Rows] = [Rows() for _ in parts]
-        self.local: list[Rows] = [Rows() for _ in parts]
+        self.coupled: list[Triplets] = [Triplets() for _ in parts]
+        self.local: list[Triplets] = [Triplets() for _ in parts]
         self.right: list[float] = []
         self.sense: list[str] = []
         self.row_names: list[str] = []

@@ -66,13 +66,15 @@ def equilibrating(models: list[StandardForm], runtime: Runtime) -> list[Units]:
 
 
 def _agree_on_sizes(models: list[StandardForm], units: list[Units], runtime: Runtime) -> None:
-    """k and f from the largest slope, curvature and right-hand side of all."""
+    """k and f from the largest slope and curvature of all, and from right-hand sides: of the agent
+    where they are largest, the mean (one bound far away is no measure of the solution).
+    """
     sizes = []
     for p, own in zip(models, units, strict=True):
         now = scaled(p, own)
         steep = max(_size(now.c), _size(now.c_z))
         curved = float(np.sqrt(_squares(now.P)).mean()) if now.size else 0.0
-        sizes.append([steep, curved, max(_size(now.h), _size(now.b))])
+        sizes.append([steep, curved, _mean(np.append(now.h, now.b))])
     steep, curved, right = (float(v) for v in runtime.gather(np.array(sizes)).max(axis=0))
     far = max(1.0, right)
     largest = max(steep, curved * far)
@@ -83,6 +85,11 @@ def _agree_on_sizes(models: list[StandardForm], units: list[Units], runtime: Run
 
 def _size(v: Array) -> float:
     return float(np.abs(v).max(initial=0.0))
+
+
+def _mean(v: Array) -> float:
+    """Of the entries that are not zero."""
+    return float(np.abs(v).sum()) / max(1, int(np.count_nonzero(v)))
 
 
 def _squares(M: Sparse) -> Array:

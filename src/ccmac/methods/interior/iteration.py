@@ -241,16 +241,17 @@ class Interior(Iteration[InteriorState]):
         bent[-1] -= cross / tau
 
         sigma = (1.0 - reach) ** 3
+        m = reach if state.count == 0 else 1.0
         kept = 1.0 - sigma
-        dc = solve(kept * fall + affine + sigma * mu * centre + reach * bent - lacking)
+        dc = solve(kept * fall + affine + sigma * mu * centre + m * bent - lacking)
         last = []
         for k, (e, right, owed) in enumerate(zip(parts, asked, owing, strict=True)):
-            whole = kept * e.rights[0] + e.rights[1] + sigma * mu * e.rights[2] + reach * right
+            whole = kept * e.rights[0] + e.rights[1] + sigma * mu * e.rights[2] + m * right
             whole += owed
-            target = -(e.rights[1] + sigma * mu * e.rights[2] + reach * right)[e.agent.model.size :]
+            target = -(e.rights[1] + sigma * mu * e.rights[2] + m * right)[e.agent.model.size :]
             last.append(e.step(whole, self.system.own(k, dc), target))
         dtau = float(dc[-1])
-        dkappa = (-tau * kappa + sigma * mu + reach * cross - kappa * dtau) / tau
+        dkappa = (-tau * kappa + sigma * mu + m * cross - kappa * dtau) / tau
         ends = self._lengths(parts, last)
         longest = float(ends.value.min())
         alpha = min(1.0, FRACTION * min(longest, _inside(shared, dtau, dkappa)))
