@@ -224,7 +224,7 @@ class ExplicitBound:
         n = self.problem.n
         found = [part.precise_at(z) for part in self.explicit.parts]
         own = [gradient_rounding(g, z, L) for g, L in zip(found, self._own_L_z, strict=True)]
-        if all(p.has_gram and p.entrywise_steps for p in self.explicit.parts):
+        if all(p.has_gram and "prox" in p.capabilities for p in self.explicit.parts):
             # Entry by entry, and pairwise sums for an intercept: not as many terms as entries.
             own = [off * min(1.0, PAIRWISE / len(z)) for off in own]
         slopes = np.stack([row.astype(np.float64) for row in found])

@@ -23,7 +23,6 @@ class Centred(Function):
     """weight * g(v - centre); ``centre`` None means the origin, any length."""
 
     coordinatewise = True
-    entrywise_steps = True
     arguments = ("weight", "centre")
 
     def __init__(self, weight: float = 1.0, centre: Any = None) -> None:
@@ -161,7 +160,6 @@ class Box(Function):
 
     capabilities = frozenset({"prox", "polyhedral"})
     coordinatewise = True
-    entrywise_steps = True
     arguments = ("low", "high")
 
     def __init__(self, low: Any = -math.inf, high: Any = math.inf) -> None:

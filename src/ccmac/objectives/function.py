@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ccmac.objectives.sum import Sum
 
 Step = float | Array
-"""A proximal step: one number or, for functions with ``entrywise_steps``, one per entry."""
+"""A proximal step: one number, or one per entry."""
 
 
 class Function(Objective):
@@ -39,9 +39,6 @@ class Function(Objective):
 
     coordinatewise: bool = False
     """g(v) is a sum of functions of single entries."""
-    entrywise_steps: bool = False
-    """``prox_at`` takes a vector of steps, so x and z may have their own."""
-
     public_name: float | None = None
     """A number by which all agents that know this function know that it is the same."""
 
@@ -168,11 +165,9 @@ class Function(Objective):
         return self.precise_at(np.concatenate([x, z]))
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
-        """Unequal steps need ``entrywise_steps``: elsewhere (x, z) cannot be taken apart."""
+        """Each entry with the step of its block."""
         step: Step = step_x
         if step_x != step_z:
-            if not self.entrywise_steps:
-                raise TypeError(f"{type(self).__name__}: a joint prox needs equal steps")
             step = np.repeat([step_x, step_z], [len(x), len(z)])
         full = self.prox_at(np.concatenate([x, z]), step)
         return full[: len(x)], full[len(x) :]

@@ -69,7 +69,6 @@ class Intercept(Function):
         self.each: Function = loss  # the loss of scores
         if hinge and loss.M is not None:
             self.each = Hinge(y=loss.y, weight=loss.weight)
-        self.entrywise_steps = elementwise
         self.convex = loss.convex
         smooth = "gradient" in loss.capabilities
         self.capabilities = frozenset(

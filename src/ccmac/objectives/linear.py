@@ -19,8 +19,6 @@ from ccmac.objectives.function import Function
 class Linear(Function):
     """weight * l(Mv) + (ridge/2) ||v||^2 (``M`` None: l(v)); ``y`` has one entry per row of M."""
 
-    entrywise_steps = True
-
     def __init__(self, M: Any, y: Array | None, weight: float, ridge: float) -> None:
         name = type(self).__name__
         self.weight = nonnegative(f"{name}, weight", weight)

@@ -48,7 +48,6 @@ class Multinomial(Function):
     """
 
     capabilities = frozenset({"gradient", "prox"})
-    entrywise_steps = True
     arguments = ("y", "classes", "weight")
 
     def __init__(self, y: Any, classes: int, weight: Any = 1.0) -> None:

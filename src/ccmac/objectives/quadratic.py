@@ -53,7 +53,6 @@ class Quadratic(Function):
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
     concordance = 0.0
-    entrywise_steps = True
     arguments = ("H", "g")
 
     def __init__(self, H: Any, g: Any = None) -> None:

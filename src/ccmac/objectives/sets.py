@@ -27,7 +27,6 @@ class OneRow(Function):
     """{v >= least: a'v <= b}, or = b where ``equal``; the prox projects."""
 
     capabilities = frozenset({"prox"})
-    entrywise_steps = True
     least: float = -math.inf
     equal: bool = False
     bound: float

@@ -69,7 +69,6 @@ class Sum(Function):
         rest = [part for part in flat if not isinstance(part, OneRow)]
         self._rest = Sum(*rest) if self._sets and rest else None
         self._others = [p for p in rest if p.isotropic() is None and not isinstance(p, Box)]
-        self.entrywise_steps = all(part.entrywise_steps for part in flat)
         self.capabilities = self._find_capabilities()
         self._check_bounds()
 

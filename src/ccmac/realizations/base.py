@@ -198,8 +198,7 @@ def proximal(
     """argmin_u F(u) + (weight/2) ||u - w||^2, agent by agent. Cost: 1 prox, no communication.
 
     With x = t x~ and z = s z~ the steps are t^2/weight and s^2/weight (``weight_z`` where it
-    differs from that of x); alike but for rounding, they are equal: some maps take no others. A
-    lift's y is free of F.
+    differs from that of x). A lift's y is free of F.
     """
     objective.ledger.charge(proxes=1)
     space = objective.space
@@ -208,8 +207,6 @@ def proximal(
     out = w.copy()
     step_x = t * t / weight
     step_z = s * s / (weight_z or weight)
-    if abs(step_x - step_z) <= 8 * EPS * step_x:
-        step_z = step_x
     for k, agent in enumerate(objective.problem.agents.values()):
         x, z = agent.objective.prox(t * space.x_of(w, k), s * space.z(w)[k], step_x, step_z)
         space.x_of(out, k)[...] = x / t

@@ -15,12 +15,12 @@ import numpy as np
 
 from ccmac.certificates.gap import GapCertifier, GapJudge, execution_radius
 from ccmac.certificates.stopping import Stop
-from ccmac.errors import InputError, MethodRefused
+from ccmac.errors import MethodRefused
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
 from ccmac.methods.options import option
 from ccmac.methods.paper import imported
-from ccmac.methods.sliding.parts import Parts, first_weight, split_problem, unequal_steps
+from ccmac.methods.sliding.parts import Parts, first_weight, split_problem
 from ccmac.methods.sliding.proximal import ProximalPrimalDual
 from ccmac.methods.sliding.subgradient import DoublingSliding, steepness
 from ccmac.problem import Problem
@@ -117,23 +117,11 @@ class CrossSliding(ConvexMethod):
             return schedule(self, work, request)  # type: ignore[no-any-return]
         return self._doubling(work, request)
 
-    def realized(self, work: Workspace, request: Request, *, equal_steps: bool = False) -> Realized:
-        """Averaged: the scale from the geometry (curvature says nothing), or s = 1; else as it is.
-
-        ``equal_steps``: the prox takes one step for x and z, so that s must be 1.
-        """
-        if work.stack is not None or self.realization != "averaged":
-            return self.realize(work, request)
-        given = self.scale is not None or self.floor is not None
-        if not equal_steps:
-            return self.realize(work, request, **({} if given else {"floor": 0.02}))
-        if given:
-            raise InputError(
-                f"{self.name}: scale and floor do not fit; some objective's prox takes one step "
-                "for x and z, which fixes the scale: leave them out"
-            )
-        balance = work.curvature.regularized(100.0).balance()
-        return self.realize(work, request, scale=1.0 / balance**2)
+    def realized(self, work: Workspace, request: Request) -> Realized:
+        """Averaged: the scale from the geometry (curvature says nothing); else as it is."""
+        chosen = work.stack is not None or self.realization != "averaged"
+        chosen = chosen or self.scale is not None or self.floor is not None
+        return self.realize(work, request, **({} if chosen else {"floor": 0.02}))
 
     def certifier(self, work: Workspace, request: Request, realized: Realized) -> GapCertifier:
         w0 = realized.embed(request.x0, request.z0)
@@ -143,9 +131,7 @@ class CrossSliding(ConvexMethod):
         self, work: Workspace, request: Request, split: tuple[Problem, Problem] | None = None
     ) -> Prepared:
         """``split``: the smooth and the simple part, where F itself has no prox."""
-        simple = work.problem if split is None else split[1]
-        equal = not unequal_steps(simple, work.runtime)
-        realized = self.realized(work, request, equal_steps=equal)
+        realized = self.realized(work, request)
         goal = self.goal(request)
         certifier = self.certifier(work, request, realized)
         w0 = certifier.w0
@@ -157,7 +143,7 @@ class CrossSliding(ConvexMethod):
         else:
             why = "proximal steps for the simple parts, gradients for the smooth ones"
             mode = "proximal gradient"
-            parts = Parts.of(realized, split, equal=equal)
+            parts = Parts.of(realized, split)
             slope = np.zeros_like(w0) + parts.slope(w0)
             weight = first_weight(realized.objective, w0, partial(parts.backward, w0, slope))
         anchored = not work.curvature.smooth

@@ -21,7 +21,6 @@ from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent, Problem
 from ccmac.realizations.base import ExecutionObjective, Realized, proximal
-from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 
 Pair = tuple[Function | None, Function | None]
@@ -94,8 +93,8 @@ class Parts:
     curvature: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
-    def of(cls, realized: Realized, problems: tuple[Problem, Problem], *, equal: bool) -> Parts:
-        """At the realization's scale; one reduction. ``equal``: G's prox needs one step for all."""
+    def of(cls, realized: Realized, problems: tuple[Problem, Problem]) -> Parts:
+        """At the realization's scale; one reduction."""
         whole = realized.objective
         space = realized.space
         part = problems[0]
@@ -103,14 +102,12 @@ class Parts:
         for i, agent in part.agents.items():
             bends = agent.objective.curvature(part.d[i], part.q)
             pair = (whole.t**2 * bends.L_x, whole.s**2 * bends.L_z)
-            if not bends.separable or equal:
+            if not bends.separable:
                 L = agent.objective.scaled_curvature(part.d[i], part.q, whole.t, whole.s)[1]
                 pair = (L, L)
             rows.append(pair)
         own = np.array(rows, dtype=np.float64)
         _, (L_x, L_z) = space.runtime.extremes(own[:, :0], own)
-        if equal:
-            L_x = L_z = max(L_x, L_z)
         smooth, simple = (ExecutionObjective(p, space, t=whole.t, s=whole.s) for p in problems)
         return cls(smooth, simple, (float(L_x), float(L_z)))
 
@@ -135,18 +132,6 @@ class Parts:
             space.x(step)[...] *= weight / stiff_x
             space.z(step)[...] *= weight / stiff_z
         return proximal(self.simple, x - step, stiff_x, stiff_z)
-
-
-def unequal_steps(problem: Problem, runtime: Runtime) -> bool:
-    """Whether every agent's prox takes different steps in x and z; one averaging."""
-    rows = []
-    for i, agent in problem.agents.items():
-        try:
-            agent.objective.prox(np.zeros(problem.d[i]), np.zeros(problem.q), 1.0, 2.0)
-            rows.append([1.0])
-        except TypeError:
-            rows.append([0.0])
-    return bool(runtime.gather(np.array(rows)).all())
 
 
 def first_weight(
