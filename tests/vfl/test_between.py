@@ -16,7 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ccmac
 from ccmac.cli.main import main
@@ -74,29 +79,77 @@ def kept_apart(folder: Path, table: str, keys: bool = False) -> None:
         assert inputs <= own
 
 
+MESSY = """
+[model]
+loss = "logistic"
+regularization = 0.05
+salt = "between us"
+tol = 1e-8
+join = "inner"
+preprocess = "standard"
+alignment = "private"
+grid = [5.0, 0.05]
+folds = 3
+"""
+
+
+def messy() -> pd.DataFrame:
+    """Missing numbers, categories, missing ones, and one that only new rows have."""
+    table = TABLE.assign(
+        town=RNG.choice(["Ulm", "Bonn", "Kiel"], len(TABLE)), card=RNG.choice(["gold", "no"], 72)
+    ).astype({"town": object, "card": object})
+    for column in ("a", "d", "town", "card"):
+        table.loc[RNG.choice(table.index, 7, replace=False), column] = None
+    table.loc[KEYS[ROWS], "town"] = "Rom"
+    return table
+
+
 @pytest.mark.mpi
-def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[..., Any]) -> None:
-    loss = "logistic"
-    y = np.where(SCORES > 0.5, "yes", "no")
-    written(tmp_path, loss, y)
-    mpi_run(3, "vfl_party.py", "party,predict", str(tmp_path), *COLUMNS, timeout=150)
+def test_three_processes_fit_the_pipeline_of_the_joined_table(
+    tmp_path: Path, mpi_run: Callable[..., Any]
+) -> None:
+    """Shuffled rows, some missing, found by private set intersection; a penalty from a grid."""
+    table = messy()
+    y = pd.Series(np.where(SCORES > 0.5, "yes", "no"), index=KEYS)
+    mine = {"clinic": ["a", "b", "town"], "lab": ["c"], "shop": ["d", "e", "f", "card"]}
+    for k, (party, columns) in enumerate(mine.items()):
+        rows = table[columns].assign(**({"y": y} if party == "lab" else {}))
+        rows[k:ROWS].sample(frac=1.0, random_state=k).to_csv(tmp_path / f"{party}.csv")
+        rows[ROWS:].sample(frac=1.0, random_state=k)[columns].to_csv(tmp_path / f"{party}-n.csv")
+        (tmp_path / f"{party}.toml").write_text(
+            f'party = "{party}"\nparties = {json.dumps(list(mine))}\ntable = "{party}.csv"\n'
+            f'new = "{party}-n.csv"\nkey = "id"\nout = "{party}"\n'
+            + ('label = "y"\n' if party == "lab" else "")
+            + MESSY
+        )
+    mpi_run(3, "vfl_party.py", "party,predict", str(tmp_path), *mine, timeout=150)
     kept_apart(tmp_path, "")
     kept_apart(tmp_path, "-n")
-    penalty = 0.05 * ROWS
-    joined = LogisticRegression(C=1 / penalty, tol=1e-10).fit(TABLE[:ROWS], y[:ROWS])
-    parts = [read_model(tmp_path / party / "model.json") for party in COLUMNS]
-    coef = np.concatenate([part.coef[:, 0] for part in parts])
-    assert np.linalg.norm(coef - np.ravel(joined.coef_)) <= 1e-5 * np.linalg.norm(coef)
-    assert float(sum(part.offset[0] for part in parts)) == pytest.approx(
-        float(np.ravel(joined.intercept_)[0]), rel=1e-5
+    fitted, new = table[2:ROWS], table[ROWS:]  # the shop lacks two rows, the lab one
+    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    texts = make_pipeline(
+        SimpleImputer(strategy="most_frequent", missing_values=None),
+        OneHotEncoder(handle_unknown="ignore"),
     )
-    known = joined.decision_function(TABLE[ROWS:])
-    for party in COLUMNS:
-        found = pd.read_csv(tmp_path / party / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]
-        np.testing.assert_allclose(found["score"], known, rtol=1e-4, atol=1e-6)
+    columns = make_column_transformer((numbers, list("abcdef")), (texts, ["town", "card"]))
+    penalty = 0.05 * len(fitted)
+    joined = make_pipeline(columns, LogisticRegression(C=1 / penalty, tol=1e-10, max_iter=1000))
+    joined.fit(fitted, y[fitted.index])
+    known = joined.predict_proba(new)[:, 1]
+    for party in mine:
+        found = pd.read_csv(tmp_path / party / "predictions.csv", index_col="key").loc[new.index]
+        np.testing.assert_allclose(found["probability"], known, rtol=1e-6)
         assert ("class" in found) == (party == "lab")
-    found = pd.read_csv(tmp_path / "lab" / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]
-    assert (found["class"] == joined.predict(TABLE[ROWS:])).all()
+        weights = pd.read_csv(tmp_path / party / "weights.csv", index_col="column")
+        assert len(weights) == {"clinic": 6, "lab": 2, "shop": 6}[party]
+        tried = pd.read_csv(tmp_path / party / "grid.csv", index_col="regularization")
+        assert tried.loc[0.05, "log_loss"] < tried.loc[5.0, "log_loss"]
+        assert {"auc", "accuracy", "calibration_error"} <= {*tried.columns}
+    assert (found_classes(tmp_path, new.index) == joined.predict(new)).all()
+
+
+def found_classes(folder: Path, keys: Any) -> Any:
+    return pd.read_csv(folder / "lab" / "predictions.csv", index_col="key").loc[keys, "class"]
 
 
 class Meeting:
@@ -130,16 +183,24 @@ def joined(agreement: Agreement, *keys: list[Any]) -> list[Any]:
         return list(pool.map(one, range(len(keys))))
 
 
-def test_rows_are_joined_by_hashes_of_their_keys() -> None:
+@pytest.mark.parametrize("alignment", ["hashes", "private"])
+def test_rows_are_joined_by_their_keys(alignment: str) -> None:
     left = ["x", "y", "z", "v"]
     right = ["z", "x", "w"]
-    inner = Agreement(parties=("a", "b"), join="inner", salt="s")
+    inner = Agreement(parties=("a", "b"), join="inner", salt="s", alignment=alignment)
     found = joined(inner, left, right)
     assert [left[j] for j in found[0]] == [right[j] for j in found[1]]
     assert {left[j] for j in found[0]} == {"x", "z"}
-    strict = joined(Agreement(parties=("a", "b")), left, ["z", "x", "v"])
+    three = joined(replace(inner, parties=("a", "b", "c")), left, right, ["q", "z", "y"])
+    assert [left[found] for [found] in three[:1]] == ["z"]
+    assert [len(found) for found in three] == [1, 1, 1]
+    strict = joined(replace(inner, join="strict"), left, ["z", "x", "v"])
     assert strict == [strict[1]] * 2
-    assert "party 'b' lacks 1 of the keys that others have" in strict[0]
+    says = {
+        "hashes": "'b' lacks 1 of the keys that",
+        "private": "3 keys are at all parties, but 'a'",
+    }
+    assert says[alignment] in strict[0]
     assert "no key is at all parties" in joined(inner, ["x"], ["y"])[0]
 
 

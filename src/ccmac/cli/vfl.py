@@ -24,11 +24,20 @@ from ccmac.runtime import Runtime
 from ccmac.storage.files import atomic_write, try_file
 from ccmac.storage.owner import Mine, Neighbor, Public, checked_mine, checked_public, read_toml
 from ccmac.texts import shown
-from ccmac.vfl.between import Agreement, Terms, check_own, predict, train
-from ccmac.vfl.files import read_model, read_table, write_model, write_scores
+from ccmac.vfl.between import Agreement, Terms, check_keys, check_own, predict, train
+from ccmac.vfl.files import (
+    read_model,
+    read_table,
+    write_model,
+    write_scores,
+    write_tried,
+    write_weights,
+)
 
 MODEL = "model.json"
 SCORES = "scores.csv"
+WEIGHTS = "weights.csv"
+TRIED = "grid.csv"
 PREDICTIONS = "predictions.csv"
 EPILOG = (
     "Example: `mpiexec -n 1 ccmac vfl party bank.toml : -n 1 ccmac vfl party shop.toml`\n\n"
@@ -96,17 +105,23 @@ def take_part(file: File, *, log: Log = None, status: Page = None, as_json: AsJs
     out = file.parent / me.out
     try_file(out / MODEL)
     place = file.parent / me.table
-    table, y = read_table(place, me.party, me.key, label=me.label, columns=me.columns)
+    raw = bool(me.model.preprocess)
+    table, y = read_table(place, me.party, me.key, label=me.label, columns=me.columns, raw=raw)
     check_own(me.agreement, table, y)
     kept = checkpoint(file, me.checkpoint, me.every)
     with connected(file, me, watching(log, status)) as runtime:
         model, rows, result = train(me.agreement, table, y, runtime, kept)
         atomic_write(out / SCORES, write_scores(rows.keys, model.scores(rows)))
+        atomic_write(out / WEIGHTS, write_weights(model))
+        if model.tried:
+            atomic_write(out / TRIED, write_tried(model))
         atomic_write(out / MODEL, write_model(model))
     if as_json:
-        print_json({"party": me.party, **result.as_dict()})
+        print_json({"party": me.party, "rows": rows.rows, **result.as_dict()})
     else:
-        typer.echo(fitted(f"party {me.party}: {len(model.columns)} weights in {out}\n{result}"))
+        joined = f"{rows.rows} of {table.rows} rows joined"
+        first = f"party {me.party}: {joined}, {len(model.columns)} weights in {out}"
+        typer.echo(fitted(f"{first}\n{who_knows(me)}\n{result}"))
     raise typer.Exit(exit_code(result))
 
 
@@ -121,13 +136,24 @@ def sum_scores(file: File) -> None:
     if model.party != me.party:
         raise InputError(f"{file}: {MODEL} is the model of another party, {shown(model.party)}")
     new = file.parent / me.new
-    table, _ = read_table(new, me.party, me.key, columns=list(model.columns))
-    check_own(me.agreement, table)
+    table, _ = read_table(new, me.party, me.key, columns=model.taken, raw=bool(model.learned))
+    check_keys(me.agreement, table)
     place = file.parent / me.out / PREDICTIONS
     with connected(file, me, watching(None, None)) as runtime:
         rows, scores = predict(me.agreement, model, table, runtime)
-        atomic_write(place, write_scores(rows.keys, scores, model))
-    typer.echo(f"party {me.party}: {len(scores)} predictions in {place}")
+        atomic_write(place, write_scores(rows.keys, scores, model, me.model.loss))
+    typer.echo(f"party {me.party}: {len(scores)} of {table.rows} rows joined, predicted in {place}")
+
+
+def who_knows(me: Me) -> str:
+    """Who can compute the labels."""
+    if me.model.share_labels:
+        return "labels: all parties have them (share_labels = false keeps them at their owner)"
+    if me.model.loss == "squared":
+        return (
+            "labels: their owner keeps the loss, but all parties can compute them (docs/privacy.md)"
+        )
+    return "labels: their owner keeps the loss; slopes of it tell others of them (docs/privacy.md)"
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 from .between import party
-from .classifiers import VerticalLogisticRegression, VerticalSVC
+from .classifiers import VerticalLogisticRegression, VerticalLogisticRegressionCV, VerticalSVC
 from .formulation import VflProblem, problem
 from .glm import VerticalGamma, VerticalInverseGaussian, VerticalPoisson, VerticalTweedie
 from .labels import LOSSES
@@ -14,6 +14,7 @@ __all__ = [
     "VerticalInverseGaussian",
     "VerticalLasso",
     "VerticalLogisticRegression",
+    "VerticalLogisticRegressionCV",
     "VerticalPoisson",
     "VerticalRidge",
     "VerticalSVC",

@@ -1,9 +1,9 @@
 """Vertical learning between owners: each process has one party's rows and nothing else.
 
 What travels, over a runtime whose process owns one agent: salted hashes of the keys (HMAC-SHA256,
-96 bits), the labels unless their owner keeps them, and then what the method sends, sums over the
-parties of X_i w_i among it. No party's columns or weights do. Hashes of keys are not private set
-intersection: whoever knows the salt can try every key there may be.
+96 bits; whoever knows the salt can try every key there may be) or, with ``alignment = "private"``,
+their private set intersection; the labels unless their owner keeps them; and then what the method
+sends, sums over the parties of X_i w_i among it. No party's columns or weights do.
 
 A prediction is the sum of the parties' scores X_i w_i + offset_i, one averaging for all new rows.
 """
@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -23,19 +23,23 @@ from numpy.typing import NDArray
 
 from ccmac.api import solve
 from ccmac.errors import AgreedError, InputError
-from ccmac.inputs import FLAG, Array, number, of_kind, positive, whole
+from ccmac.inputs import FLAG, Array, nonnegative, number, of_kind, positive, whole
 from ccmac.methods.registry import parse
 from ccmac.objectives import Intercept
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result
 from ccmac.runtime import Runtime
-from ccmac.texts import shown
+from ccmac.texts import nearest, shown
 from ccmac.vfl.alignment import JOINS, align, check_unique
+from ccmac.vfl.intersection import intersected
 from ccmac.vfl.labels import encoded, is_missing
 from ccmac.vfl.model import VerticalModel
+from ccmac.vfl.preparation import Column, Preparation, applied, fitted
+from ccmac.vfl.selection import folds, judged
 from ccmac.vfl.tables import PartyTable, is_one_table, read_tables
 from ccmac.vfl.units import column_moments, entered, may_be_centred
 
+ALIGNMENTS = ("hashes", "private")
 HALF = 6  # bytes of a hash that one float holds exactly; two of them name a key
 
 
@@ -49,8 +53,12 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     intercept: bool = True
     standardize: bool = False
     share_labels: bool = True
+    preprocess: str = ""
     join: str = "strict"
     salt: str = ""
+    alignment: str = "hashes"
+    grid: tuple[float, ...] = ()
+    folds: int = 5
     network: str = "complete"
     averaging: str = "auto"
     method: str = "auto"
@@ -72,16 +80,28 @@ class Agreement(Terms, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class PartyModel:
-    """One party's part: weights of its columns and what it adds (the intercept at the labels)."""
+    """One party's part: weights of its columns and what it adds (the intercept at the labels).
+
+    ``learned`` says how columns become numbers, ``tried`` how good each strength of a grid is.
+    """
 
     party: str
     columns: tuple[Any, ...]
     coef: Array  # a row for each column, a column for each score
     offset: Array
     classes: tuple[Any, ...] = ()
+    learned: tuple[Column, ...] = ()
+    tried: tuple[dict[str, float], ...] = ()
+
+    @property
+    def taken(self) -> list[Any]:
+        """The columns of its table."""
+        return [column.name for column in self.learned] or list(self.columns)
 
     def scores(self, table: PartyTable) -> Array:
         """X_i w_i + offset_i of every row."""
+        if self.learned:
+            table = applied(Preparation(self.party, self.learned), table)
         return np.asarray(table.X @ self.coef + self.offset)
 
 
@@ -166,6 +186,11 @@ def party(
     return model.agent(entered(table.X, *moments), share, part)
 
 
+def check_keys(agreement: Agreement, table: PartyTable) -> None:
+    """Whether every row has a key of its own."""
+    _own_keys(agreement, table.party, table.keys)
+
+
 def check_own(agreement: Agreement, table: PartyTable, y: Any = None) -> None:
     """Whatever a party can find wrong by itself, before anybody is called."""
     _own_keys(agreement, table.party, table.keys)
@@ -174,9 +199,20 @@ def check_own(agreement: Agreement, table: PartyTable, y: Any = None) -> None:
     )
     if y is not None:
         encoded(agreement.loss, y, table.keys)
+    table, _ = _prepared(agreement, table)
     column_moments(table.X, None, centre=False, scale=agreement.standardize)
     parse(agreement.method)
     positive("vfl: tol", agreement.tol)
+    for strength in agreement.grid:
+        nonnegative("vfl: grid", strength)
+
+
+def _prepared(agreement: Agreement, table: PartyTable) -> tuple[PartyTable, tuple[Column, ...]]:
+    """The table in numbers, and what was learned for it."""
+    if not agreement.preprocess:
+        return table, ()
+    learned = fitted(agreement.preprocess, table)
+    return applied(learned, table), learned.columns
 
 
 def train(
@@ -190,12 +226,30 @@ def train(
 
     ``checkpoint`` as in :func:`ccmac.solve`: a folder of this party's own.
     """
-    me = _place(agreement, table.party, runtime)
+    _place(agreement, table.party, runtime)
     _compare(agreement, runtime)
     order = joined_rows(agreement, table.keys, runtime)
     table = table.taken(order)
     y = None if y is None else np.asarray(y)[order]
     labels = _Labels.announced(agreement, y, table.keys, runtime)
+    tried = [_tried(agreement, strength, table, labels, runtime) for strength in agreement.grid]
+    if tried:
+        strength = agreement.grid[_best(tried, runtime)]
+        agreement = msgspec.structs.replace(agreement, regularization=strength)
+    model, result = _fitted(agreement, table, labels, runtime, checkpoint)
+    return replace(model, tried=tuple(tried)), table, result
+
+
+def _fitted(
+    agreement: Agreement,
+    table: PartyTable,
+    labels: _Labels,
+    runtime: Runtime,
+    checkpoint: Mapping[str, Any] | None = None,
+) -> tuple[PartyModel, Result]:
+    """The model of rows that are joined."""
+    me = runtime.owned[0]
+    table, learned = _prepared(agreement, table)
     centre = agreement.intercept and bool(
         _gathered(runtime, [float(may_be_centred(table.X))]).all()
     )
@@ -230,7 +284,33 @@ def train(
     offset = np.zeros(labels.outputs) if mean is None else -mean @ coef
     if labels.mine:
         offset = offset + labels.intercept(model, part, centred, result)
-    return PartyModel(table.party, table.columns, coef, offset, labels.classes), table, result
+    return PartyModel(table.party, table.columns, coef, offset, labels.classes, learned), result
+
+
+def _tried(
+    agreement: Agreement, strength: float, table: PartyTable, labels: _Labels, runtime: Runtime
+) -> dict[str, float]:
+    """How good a strength of the penalty is on rows left out, at those who know the labels.
+
+    Everybody learns the scores of these rows, the same way as of new ones.
+    """
+    agreement = msgspec.structs.replace(agreement, regularization=strength)
+    total = np.zeros((table.rows, labels.outputs))
+    for fit, left in folds(table.rows, agreement.folds):
+        model, _ = _fitted(agreement, table.taken(fit), labels.of(fit), runtime)
+        own = model.scores(table.taken(left))
+        total[left] = runtime.average(own.reshape(1, -1))[0].reshape(own.shape) * runtime.n
+    found = {} if labels.y is None else judged(agreement.loss, labels.y, total)
+    return {"regularization": strength} | found
+
+
+def _best(tried: Sequence[dict[str, float]], runtime: Runtime) -> int:
+    """The place of the best in its first measure; who knows the labels says it to all."""
+    mine = -1
+    if len(tried[0]) > 1:
+        measure = list(tried[0])[1]
+        mine = int(np.argmin([row[measure] for row in tried]))
+    return int(_gathered(runtime, [float(mine)]).max())
 
 
 def predict(
@@ -251,6 +331,8 @@ def joined_rows(
     """This party's rows that all have, in the order of their hashes: one row of hashes each."""
     names = agreement.parties
     texts = _own_keys(agreement, names[runtime.owned[0]], keys)
+    if agreement.alignment == "private":
+        return _intersected(agreement, texts, runtime)
     own = {_hashed(agreement.salt, key): row for row, key in enumerate(texts)}
     counts = _gathered(runtime, [float(len(own))])[:, 0].astype(int)
     line = np.full(2 * int(counts.max()), -1.0)
@@ -274,10 +356,29 @@ def joined_rows(
     return np.array([own[name] for name in sorted(common)], dtype=np.int64)
 
 
+def _intersected(
+    agreement: Agreement, texts: list[str | None], runtime: Runtime
+) -> NDArray[np.int64]:
+    """The same by private set intersection."""
+    rows, counts = intersected(texts, agreement.salt, runtime)
+    if not len(rows):
+        raise AgreedError("vfl: no key is at all parties; check the key columns and the salt")
+    if agreement.join == "strict" and (counts > len(rows)).any():
+        who = int(np.argmax(counts))
+        raise AgreedError(
+            f"vfl: {len(rows)} keys are at all parties, but {shown(agreement.parties[who])} has "
+            f'{counts[who]}; make keys alike, or keep the common ones with join = "inner"'
+        )
+    return rows
+
+
 def _own_keys(agreement: Agreement, party: str, keys: NDArray[Any] | None) -> list[str | None]:
     """The keys as texts, all of them there and different."""
     if agreement.join not in JOINS:
         raise InputError(f"vfl: join = {shown(agreement.join)}; take 'strict' or 'inner'")
+    if agreement.alignment not in ALIGNMENTS:
+        hint = nearest(agreement.alignment, ALIGNMENTS)
+        raise InputError(f"vfl: alignment {shown(agreement.alignment)} is unknown; {hint}")
     if keys is None:
         raise InputError("vfl: the table has no keys; name the key column")
     texts = [None if is_missing(key) or key == "" else str(key) for key in keys.tolist()]
@@ -357,6 +458,10 @@ class _Labels:
             *y, name = runtime.gather(line[None, :])[holder]
             return cls(np.array(y), outputs, targets is not None, True, classes, float(name))
         return cls(targets, outputs, targets is not None, False, classes)
+
+    def of(self, rows: NDArray[np.int64]) -> _Labels:
+        """Those of some rows."""
+        return replace(self, y=None if self.y is None else self.y[rows])
 
     def loss(self, model: VerticalModel, centred: bool, n: int) -> Any:
         """This party's part of the loss."""

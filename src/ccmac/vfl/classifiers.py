@@ -18,16 +18,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 from ccmac.inputs import Array, positive
 from ccmac.vfl.estimators import VerticalEstimator, estimator, score_inputs
 from ccmac.vfl.formulation import VerticalData
 from ccmac.vfl.inference import Distribution
 from ccmac.vfl.regressors import l1_share
+from ccmac.vfl.selection import judged
 
 try:
     from sklearn.base import ClassifierMixin
+    from sklearn.model_selection import StratifiedKFold
 except ImportError:  # estimators has said so
     raise
 
@@ -45,14 +47,21 @@ class VerticalClassifier(ClassifierMixin, VerticalEstimator):  # type: ignore[mi
         self.classes_ = np.array(data.classes)
         return data
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> Any:
         """Scores: one for each class, or one alone where there are two classes."""
-        scores = self._scores(X)
+        tables = self._aligned(X)[0]
+        return self._keyed(tables, self._decided(self._summed(tables)), self.classes_)
+
+    def _decided(self, scores: Array) -> Array:
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of every row, in the order of the first fitted party's rows."""
-        return self._labelled(self._scores(X))
+    def predict(self, X: Any) -> Any:
+        """The class of every row, in the order of the first fitted party's rows.
+
+        A Series by their keys where X holds the parties' own data frames.
+        """
+        tables = self._aligned(X)[0]
+        return self._keyed(tables, self._labelled(self._summed(tables)))
 
     def _labelled(self, scores: Array) -> NDArray[Any]:
         best = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
@@ -78,7 +87,44 @@ class VerticalClassifier(ClassifierMixin, VerticalEstimator):  # type: ignore[mi
 
 
 @estimator
-class VerticalLogisticRegression(VerticalClassifier):
+class Logistic(VerticalClassifier):
+    """What logistic regressions share, whatever their C."""
+
+    _: KW_ONLY
+    l1_ratio: float = 0.0
+
+    def _learned(self, data: VerticalData, C: float) -> Self:
+        """Classes that are numbered, from the parties' columns."""
+        ratio = l1_share(self, self.l1_ratio)
+        penalty = 1.0 / (C * data.total)
+        ridge = penalty * (1.0 - ratio)
+        l1 = penalty * ratio
+        value = 0.0 if l1 else VALUE
+        if len(data.classes) == 2:
+            w, b = self._two_class(data, "logistic", ridge, l1, value=value, bend=0.25)
+            self.coef_, self.intercept_ = w[None, :], np.array([b])
+            return self
+        model = self._model(data, "multinomial", ridge, l1=l1)
+        problem = self._solved(data, model, value=value, bend=0.25)
+        self.coef_ = np.ascontiguousarray(problem.weights(self.result_).T)
+        self.intercept_ = problem.intercept(self.result_)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, a row for each row, with keys as :meth:`predict` has."""
+        tables = self._aligned(X)[0]
+        scores = self._summed(tables)
+        if scores.shape[1] == 1:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        return self._keyed(tables, np.asarray(softmax(scores, axis=1)), self.classes_)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Their logarithms."""
+        return np.log(self.predict_proba(X))
+
+
+@estimator
+class VerticalLogisticRegression(Logistic):
     """Logistic regression over columns that different parties own.
 
     Parameters
@@ -91,6 +137,9 @@ class VerticalLogisticRegression(VerticalClassifier):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional
@@ -123,39 +172,92 @@ class VerticalLogisticRegression(VerticalClassifier):
     """
 
     C: float = 1.0
-    _: KW_ONLY
-    l1_ratio: float = 0.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the classes y from the parties' columns."""
         free = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0
         C = math.inf if free else positive("VerticalLogisticRegression, C", self.C)
-        ratio = l1_share(self, self.l1_ratio)
+        return self._learned(self._classified(X, y, sample_weight), C)
+
+
+@estimator
+class VerticalLogisticRegressionCV(Logistic):
+    """Logistic regression whose C is chosen by cross-validation: the least log-loss.
+
+    ``C_`` is the choice, ``scores_`` has for every C the log-loss, the accuracy and, of two
+    classes, ROC-AUC and the calibration error of rows that were left out. Folds are shuffled, with
+    the same shares of classes; parties prepare their columns anew in each.
+
+    Parameters
+    ----------
+    Cs : sequence of float
+        Inverses of the penalty to choose from.
+    cv : int
+        Number of folds.
+    l1_ratio : float
+        Part of the absolute values in the penalty, 0 to 1.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns and labels have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalLogisticRegressionCV
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((60, 2)), "shop": random.standard_normal((60, 3))}
+    >>> y = np.sign(tables["bank"][:, 0] + tables["shop"][:, 1] + random.standard_normal(60))
+    >>> VerticalLogisticRegressionCV(Cs=(0.1, 1.0), cv=3).fit(tables, y).C_
+    1.0
+    """
+
+    Cs: Any = (0.01, 0.1, 1.0, 10.0, 100.0)
+    cv: int = 5
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose C, then learn the classes y from all rows."""
         data = self._classified(X, y, sample_weight)
-        penalty = 1.0 / (C * data.total)
-        ridge = penalty * (1.0 - ratio)
-        l1 = penalty * ratio
-        value = 0.0 if l1 else VALUE
-        if len(data.classes) == 2:
-            w, b = self._two_class(data, "logistic", ridge, l1, value=value, bend=0.25)
-            self.coef_, self.intercept_ = w[None, :], np.array([b])
-            return self
-        model = self._model(data, "multinomial", ridge, l1=l1)
-        problem = self._solved(data, model, value=value, bend=0.25)
-        self.coef_ = np.ascontiguousarray(problem.weights(self.result_).T)
-        self.intercept_ = problem.intercept(self.result_)
-        return self
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, a row for each row."""
-        scores = self._scores(X)
-        if scores.shape[1] == 1:
-            return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
-        return np.asarray(softmax(scores, axis=1))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Their logarithms."""
-        return np.log(self.predict_proba(X))
+        s = np.ones(data.rows) if data.weights is None else data.weights
+        folds = list(StratifiedKFold(self.cv, shuffle=True, random_state=0).split(s, data.y))
+        options = self.get_params(deep=False) | {"parties": None, "key": None}
+        options = {name: value for name, value in options.items() if name not in ("Cs", "cv")}
+        two = len(data.classes) == 2
+        labels = np.where(data.y > 0, 1.0, -1.0) if two else data.y
+        self.scores_: dict[float, dict[str, float]] = {}
+        for C in self.Cs:
+            scores = np.zeros((data.rows, 1 if two else len(data.classes)))
+            model = VerticalLogisticRegression(C, **options)
+            for fit, left in folds:
+                train, test = (
+                    {t.party: t.taken(rows).X for t in data.given} for rows in (fit, left)
+                )
+                model.fit(train, data.y[fit], s[fit])
+                scores[left] = np.reshape(model.decision_function(test), (len(left), -1))
+            self.scores_[C] = judged("logistic" if two else "multinomial", labels, scores)
+        self.C_ = min(self.scores_, key=lambda C: self.scores_[C]["log_loss"])
+        return self._learned(data, self.C_)
 
 
 @estimator
@@ -172,6 +274,9 @@ class VerticalSVC(VerticalClassifier):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional
@@ -238,9 +343,8 @@ class VerticalSVC(VerticalClassifier):
             trust[:, j] -= column
         return votes, trust
 
-    def decision_function(self, X: Any) -> Array:
+    def _decided(self, scores: Array) -> Array:
         """Votes of the pairs with their confidence; the margin where there are two classes."""
-        scores = self._scores(X)
         if len(self.classes_) == 2:
             return np.asarray(scores[:, 0])
         votes, trust = self._votes(scores)
@@ -249,5 +353,4 @@ class VerticalSVC(VerticalClassifier):
     def _labelled(self, scores: Array) -> NDArray[Any]:
         if len(self.classes_) == 2:
             return super()._labelled(scores)
-        votes, trust = self._votes(scores)
-        return np.asarray(self.classes_[(votes + trust / (3.0 * (np.abs(trust) + 1.0))).argmax(1)])
+        return np.asarray(self.classes_[self._decided(scores).argmax(1)])

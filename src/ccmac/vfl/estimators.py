@@ -25,9 +25,10 @@ from ccmac.methods import Auto, CrossNewton
 from ccmac.results import Result
 from ccmac.texts import nearest, shown
 from ccmac.vfl.alignment import align
-from ccmac.vfl.formulation import VerticalData, VflProblem, formulated
+from ccmac.vfl.formulation import VerticalData, VflProblem, formulated, places_of
 from ccmac.vfl.inference import Distribution, Fitted, Inference
 from ccmac.vfl.model import VerticalModel
+from ccmac.vfl.preparation import applied, fitted
 from ccmac.vfl.tables import PartyTable, dealt, is_one_table, one_table, read_tables
 
 try:
@@ -53,6 +54,7 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
     _: KW_ONLY
     fit_intercept: bool = True
     standardize: bool = False
+    preprocess: Any = None
     parties: Any = None
     key: str | None = None
     join: str = "strict"
@@ -94,21 +96,39 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
             y = y.iloc[:, 0]
         if sample_weight is not None and not hasattr(sample_weight, "iloc"):
             sample_weight = as_array("vfl: sample_weight", sample_weight)
+        self.preparations_: dict[str, Any] = {}
         data = VerticalData.read(
-            X, y, loss, self.parties, weights=sample_weight, key=key, join=self.join, offset=offset
+            X,
+            y,
+            loss,
+            self.parties,
+            weights=sample_weight,
+            key=key,
+            join=self.join,
+            offset=offset,
+            prepare=None if self.preprocess is None else self._prepared,
         )
         if single:
             validate_data(self, X, skip_check_array=True)
         else:
-            self.n_features_in_ = len(data.columns)
-            if all(isinstance(name, str) for name in data.columns):
-                self.feature_names_in_ = np.array(data.columns, dtype=object)
+            names = [name for table in data.given for name in table.columns]
+            self.n_features_in_ = len(names)
+            if all(isinstance(name, str) for name in names):
+                self.feature_names_in_ = np.array(names, dtype=object)
             elif hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
         self._single = single
-        self._tables = [(t.party, t.columns, t.named) for t in data.tables]
+        self._tables = [(t.party, t.columns, t.named) for t in data.given]
+        self._dealt = places_of(X, data.given, key)
+        self._columns = [(t.columns, t.named) for t in data.tables]
         self._places = data.places
+        self.n_rows_ = data.rows
         return data
+
+    def _prepared(self, table: PartyTable) -> PartyTable:
+        """A party's table in numbers, by what it learns from it now."""
+        self.preparations_[table.party] = transformer = fitted(self.preprocess, table)
+        return applied(transformer, table)
 
     def _model(self, data: VerticalData, loss: str, ridge: float, **more: Any) -> VerticalModel:
         """Loss and penalties of (1/W) sum_j s_j loss_j + ...; see :class:`VerticalModel`."""
@@ -188,19 +208,32 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         if y is not None and not hasattr(y, "iloc"):
             y = np.asarray(y)
         names = [party for party, _, _ in self._tables]
+        raw = bool(self.preparations_)
         if self._single:
             X = one_table(X, self.key)
             validate_data(self, X, skip_check_array=True, reset=False)
-            tables = dealt(X, None if self.parties is None else names, self._places)
+            named = None if self.parties is None else names
+            tables = dealt(X, named, self._dealt, raw=raw)
         elif is_one_table(X):
             raise InputError(
                 f"vfl: the model was fitted with a table of each party ({str(names)[1:-1]}) but X "
                 "is one table; give those of the parties"
             )
         else:
-            tables = read_tables(X, key=self.key)
+            tables = read_tables(X, key=self.key, raw=raw)
         tables = self._matched(tables)
-        return align(tables, y, weights, self.join, offset)
+        most = max(table.rows for table in tables)
+        tables, y, weights, offset = align(tables, y, weights, self.join, offset)
+        if y is None and tables[0].rows < most:
+            warnings.warn(
+                f"vfl: {tables[0].rows} of {most} rows are at all parties; predictions are "
+                "of these, by their keys",
+                AssumptionWarning,
+                stacklevel=4,
+            )
+        if raw:
+            tables = [applied(self.preparations_[table.party], table) for table in tables]
+        return tables, y, weights, offset
 
     def _matched(self, tables: list[PartyTable]) -> list[PartyTable]:
         """Each fitted party's table, its columns in the order of the fit."""
@@ -218,9 +251,16 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return out
 
-    def _scores(self, X: Any) -> Array:
-        """X w + b, one column for each row of ``coef_``."""
-        return self._summed(self._aligned(X)[0])
+    def _keyed(self, tables: list[PartyTable], values: Array, columns: Any = None) -> Any:
+        """Values of rows with their keys, where the parties' own tables have any."""
+        keys = tables[0].keys
+        if keys is None or self._single:
+            return values
+        import pandas as pd
+
+        if values.ndim == 1:
+            return pd.Series(values, index=keys)
+        return pd.DataFrame(values, index=keys, columns=columns)
 
     def _summed(self, tables: list[PartyTable]) -> Array:
         coef = np.atleast_2d(self.coef_)
@@ -275,11 +315,12 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         """Each party's part of ``coef_``: a mapping of column to weight, or an array."""
         check_is_fitted(self, "coef_")
         coef = np.asarray(self.coef_)
+        each = zip(self._tables, self._columns, self._places, strict=True)
         return {
             party: dict(zip(columns, coef[..., places].T.tolist(), strict=True))
             if named
             else coef[..., places]
-            for (party, columns, named), places in zip(self._tables, self._places, strict=True)
+            for (party, _, _), (columns, named), places in each
         }
 
     def __sklearn_tags__(self) -> Any:
@@ -320,7 +361,7 @@ def _columns_of(table: PartyTable, columns: tuple[Any, ...], named: bool) -> Par
             f"{where}, column {shown(extra[0])}: was not there when the model was fitted; drop it"
         )
     order: NDArray[np.int64] = np.array([place[name] for name in columns])
-    return PartyTable(table.party, table.X[:, order], columns, table.keys, True)
+    return table.with_columns(order, columns)
 
 
 def score_inputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,8 @@ import numpy as np
 from ccmac.errors import InputError
 from ccmac.texts import MEGABYTE, cut, dumps, loads, nearest, open_file, read_text, shown
 from ccmac.vfl.between import PartyModel
+from ccmac.vfl.preparation import Column
+from ccmac.vfl.selection import derived
 from ccmac.vfl.tables import PartyTable, read_tables
 
 
@@ -24,6 +27,7 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     coef: list[list[float]]
     offset: list[float]
     classes: list[str | int | float | bool]
+    learned: list[Column] = []
     format: Literal["ccmac-vfl-party"] = "ccmac-vfl-party"
     version: Literal[1] = 1
 
@@ -32,7 +36,8 @@ def write_model(model: PartyModel) -> str:
     """The JSON of a model."""
     columns = [str(c) for c in model.columns]
     coef = model.coef.tolist()
-    stored = Stored(model.party, columns, coef, model.offset.tolist(), list(model.classes))
+    known = (model.offset.tolist(), list(model.classes), list(model.learned))
+    stored = Stored(model.party, columns, coef, *known)
     return dumps(msgspec.to_builtins(stored))
 
 
@@ -52,16 +57,25 @@ def read_model(path: Path) -> PartyModel:
         raise
     except ValueError:
         raise InputError(f"{path}: is not a model of ccmac vfl party") from None
-    offset = np.array(found.offset)
-    return PartyModel(found.party, tuple(found.columns), coef, offset, tuple(found.classes))
+    names = [name for column in found.learned for name in column.names]
+    if found.learned and names != found.columns:
+        raise InputError(f"{path}: is not a model of ccmac vfl party")
+    known = (np.array(found.offset), tuple(found.classes), tuple(found.learned))
+    return PartyModel(found.party, tuple(found.columns), coef, *known)
 
 
 def read_table(
-    path: Path, party: str, key: str, *, label: str | None = None, columns: list[str] | None = None
+    path: Path,
+    party: str,
+    key: str,
+    *,
+    label: str | None = None,
+    columns: list[str] | None = None,
+    raw: bool = False,
 ) -> tuple[PartyTable, Any]:
     """A party's table and, where it has any, its labels in the column ``label``.
 
-    ``columns`` are those that are taken, by default all.
+    ``columns`` are those that are taken, by default all; ``raw``: they are to be prepared.
     """
     frame = _frame(path, party, key)
     if label is not None and label not in frame.columns:
@@ -77,7 +91,7 @@ def read_table(
             raise InputError(f"{path}: party {shown(party)}, column {shown(column)}: is missing")
     if columns is not None:
         frame = frame[[key, *columns] if key in frame.columns else columns]
-    [table] = read_tables({party: frame}, key=key)
+    [table] = read_tables({party: frame}, key=key, raw=raw)
     return table, y
 
 
@@ -110,18 +124,41 @@ def _frame(path: Path, party: str, key: str) -> Any:
         raise InputError(f"{cut(str(path), 160)}: cannot be read ({cut(str(error))})") from None
 
 
-def write_scores(keys: Any, scores: Any, model: PartyModel | None = None) -> str:
-    """Keys, scores and, of a model that knows their names, classes: as CSV."""
+def write_scores(
+    keys: Any, scores: Any, model: PartyModel | None = None, loss: str = "squared"
+) -> str:
+    """Keys, scores and, of a ``model``, what they stand for with the classes it knows: as CSV."""
     k = scores.shape[1]
-    names = ["key", "score"] if k == 1 else ["key", *(f"score_{j}" for j in range(k))]
-    classes = []
-    if model is not None and model.classes:
-        best = (scores[:, 0] > 0).astype(int) if k == 1 else scores.argmax(axis=1)
-        classes = [model.classes[j] for j in best]
-        names.append("class")
+    names = ["score"] if k == 1 else [f"score_{j}" for j in range(k)]
+    columns: dict[str, Any] = dict(zip(names, scores.T, strict=True))
+    if model is not None:
+        columns |= derived(loss, scores)
+        if model.classes:
+            best = (scores[:, 0] > 0).astype(int) if k == 1 else scores.argmax(axis=1)
+            columns["class"] = np.array(model.classes, dtype=object)[best]
+    return _csv(["key", *columns], zip(keys.tolist(), *map(_listed, columns.values()), strict=True))
+
+
+def write_weights(model: PartyModel) -> str:
+    """What a party may read of its part: its columns with their weights."""
+    k = model.coef.shape[1]
+    names = ["weight"] if k == 1 else [f"weight_{j}" for j in range(k)]
+    rows = [[name, *row] for name, row in zip(model.columns, model.coef.tolist(), strict=True)]
+    return _csv(["column", *names], [*rows, ["(added)", *model.offset.tolist()]])
+
+
+def write_tried(model: PartyModel) -> str:
+    """The strengths of a grid with their measures."""
+    return _csv(list(model.tried[0]), [list(row.values()) for row in model.tried])
+
+
+def _listed(values: Any) -> list[Any]:
+    return list(values.tolist())
+
+
+def _csv(names: list[str], rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
-    for row, (key, values) in enumerate(zip(keys.tolist(), scores.tolist(), strict=True)):
-        writer.writerow([key, *map(repr, values), *classes[row : row + 1]])
+    writer.writerows(rows)
     return text.getvalue()

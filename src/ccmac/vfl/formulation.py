@@ -13,7 +13,7 @@ columns.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -192,8 +192,10 @@ class VerticalData:
         weights: Array | None,
         outputs: int,
         offset: Array | None = None,
+        given: Sequence[PartyTable] | None = None,
     ) -> None:
         self.tables = list(tables)
+        self.given = list(given or tables)  # before preprocessing
         self.places = list(places)
         self.y = y
         self.offset = offset
@@ -213,12 +215,13 @@ class VerticalData:
         key: str | None = None,
         join: str = "strict",
         offset: Any = None,
+        prepare: Callable[[PartyTable], PartyTable] | None = None,
     ) -> VerticalData:
-        """Everything checked; complaints name party and column."""
+        """Everything checked; complaints name party and column. ``prepare`` makes numbers."""
         known(loss)
         if y is None:
             raise InputError("vfl: y is None; requires y to be passed, one label for each row")
-        tables = read_tables(X, parties, key)
+        tables = read_tables(X, parties, key, raw=prepare is not None)
         tables, y, weights, offset = align(tables, y, weights, join, offset)
         targets, classes = encoded(loss, y, tables[0].keys)
         s = None if weights is None else _row_weights(weights, len(targets))
@@ -226,7 +229,11 @@ class VerticalData:
         o = None if offset is None else numbers("offset", offset)
         if o is not None and o.shape != targets.shape:
             raise InputError(f"vfl: offset has shape {o.shape}; give {len(targets)} numbers")
-        data = cls(tables, places_of(X, tables, key), targets, classes, s, outputs, o)
+        given = tables
+        if prepare is not None:
+            tables = [prepare(table) for table in tables]
+        places = places_of(X, tables, key) if prepare is None else _side_by_side(tables)
+        data = cls(tables, places, targets, classes, s, outputs, o, given)
         # Rows that do not count are not there.
         return data if s is None or s.all() else data.selected(np.flatnonzero(s))
 
@@ -245,7 +252,8 @@ class VerticalData:
         weights = None if self.weights is None else self.weights[rows]
         offset = None if self.offset is None else self.offset[rows]
         tables = [t.taken(rows) for t in self.tables]
-        known = (self.y[rows], self.classes, weights, self.outputs, offset)
+        given = None if self.given[0] is self.tables[0] else [t.taken(rows) for t in self.given]
+        known = (self.y[rows], self.classes, weights, self.outputs, offset, given)
         return VerticalData(tables, self.places, *known)
 
     @property
@@ -265,6 +273,10 @@ def places_of(
     if is_one_table(X):
         place = {name: j for j, name in enumerate(columns_of("vfl", one_table(X, key))[0])}
         return [np.array([place[name] for name in t.columns]) for t in tables]
+    return _side_by_side(tables)
+
+
+def _side_by_side(tables: Sequence[PartyTable]) -> list[NDArray[np.int64]]:
     ends = np.cumsum([0, *(len(t.columns) for t in tables)])
     return [np.arange(a, b) for a, b in pairwise(ends)]
 

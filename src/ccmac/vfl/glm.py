@@ -68,11 +68,11 @@ class LogLink(VerticalRegressor):
             )
         return self
 
-    def predict(self, X: Any, offset: Any = None, exposure: Any = None) -> Array:
-        """The mean of every row, in the order of the first fitted party's rows."""
+    def predict(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
+        """The mean of every row, in the order of the first fitted party's rows, with their keys."""
         tables, _, _, known = self._aligned(X, offset=_offset(offset, exposure))
         scores = self._summed(tables)[:, 0]
-        return np.exp(scores if known is None else scores + known)
+        return self._keyed(tables, np.exp(scores if known is None else scores + known))
 
     def _labelled(self, scores: Array) -> Array:
         return np.exp(scores[:, 0])
@@ -106,6 +106,9 @@ class VerticalTweedie(LogLink):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional
@@ -154,6 +157,9 @@ class VerticalPoisson(LogLink):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional
@@ -201,6 +207,9 @@ class VerticalGamma(LogLink):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional
@@ -248,6 +257,9 @@ class VerticalInverseGaussian(LogLink):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional

@@ -44,9 +44,13 @@ LEAST_SCALES = (0.3, 0.03, 3e-3, 3e-4, 3e-5, 1e-6)  # of the labels' deviation, 
 class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc]
     """Scores are the predictions."""
 
-    def predict(self, X: Any) -> Array:
-        """x'w + b of every row, in the order of the first fitted party's rows."""
-        return self._labelled(self._scores(X))
+    def predict(self, X: Any) -> Any:
+        """x'w + b of every row, in the order of the first fitted party's rows.
+
+        A Series by their keys where X holds the parties' own data frames.
+        """
+        tables = self._aligned(X)[0]
+        return self._keyed(tables, self._labelled(self._summed(tables)))
 
     def _labelled(self, scores: Array) -> Array:
         return np.asarray(scores[:, 0])
@@ -80,6 +84,9 @@ class VerticalRidge(VerticalRegressor):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional
@@ -132,6 +139,9 @@ class VerticalLasso(VerticalRegressor):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional
@@ -191,6 +201,9 @@ class VerticalElasticNet(VerticalLasso):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional
@@ -247,6 +260,9 @@ class VerticalHuber(VerticalRegressor):
         Whether a constant is fitted; it is never penalized.
     standardize : bool
         Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
     parties : int, list or mapping, optional
         How the columns of one table are dealt out.
     key : str, optional

@@ -31,7 +31,7 @@ class PartyTable:
     """One party's columns; ``keys`` name the rows (None: rows count by their place)."""
 
     party: str
-    X: Any  # float64 ndarray or csr_array
+    X: Any  # float64 ndarray or csr_array; a DataFrame until it is prepared
     columns: tuple[Any, ...]
     keys: NDArray[Any] | None = None
     named: bool = False  # the columns have names of their own
@@ -44,18 +44,26 @@ class PartyTable:
     def taken(self, places: NDArray[np.int64]) -> PartyTable:
         """The rows at ``places``, in that order."""
         keys = None if self.keys is None else self.keys[places]
-        return PartyTable(self.party, self.X[places], self.columns, keys, self.named)
+        X = self.X.iloc[places] if is_frame(self.X) else self.X[places]
+        return PartyTable(self.party, X, self.columns, keys, self.named)
+
+    def with_columns(self, places: NDArray[np.int64], names: tuple[Any, ...]) -> PartyTable:
+        """The columns at ``places``, in that order."""
+        X = self.X.iloc[:, places] if is_frame(self.X) else self.X[:, places]
+        return PartyTable(self.party, X, names, self.keys, True)
 
 
-def read_tables(X: Any, parties: Any = None, key: str | None = None) -> list[PartyTable]:
-    """One :class:`PartyTable` for each party, in the order given."""
+def read_tables(
+    X: Any, parties: Any = None, key: str | None = None, *, raw: bool = False
+) -> list[PartyTable]:
+    """One :class:`PartyTable` for each party, in the order given; ``raw``: to be prepared."""
     if is_one_table(X):
         X = one_table(X, key)
         names = [str(name) for name in parties] if isinstance(parties, Mapping) else None
         groups = column_groups(*columns_of("vfl", X), parties)
         if parties is not None and names is None:
             names = [str(i) for i in range(len(groups))]
-        return dealt(X, names, groups)
+        return dealt(X, names, groups, raw=raw)
     if parties is not None:
         raise InputError("vfl: parties= deals out one table, but X holds the parties' own tables")
     if not len(X):
@@ -70,7 +78,7 @@ def read_tables(X: Any, parties: Any = None, key: str | None = None) -> list[Par
     for name, value in named:
         table = _plain(_where(name), value, key)
         columns, is_named = columns_of(_where(name), table)
-        tables.append(_read(_where(name), name, table, columns, _keys(table), is_named))
+        tables.append(_read(_where(name), name, table, columns, _keys(table), is_named, raw=raw))
     return tables
 
 
@@ -159,9 +167,18 @@ def _where(party: str) -> str:
 
 
 def _read(
-    where: str, party: str, table: Any, columns: Sequence[Any], keys: Any, named: bool
+    where: str,
+    party: str,
+    table: Any,
+    columns: Sequence[Any],
+    keys: Any,
+    named: bool,
+    *,
+    raw: bool = False,
 ) -> PartyTable:
-    """Numbers, all of them finite."""
+    """Numbers, all of them finite; ``raw``: a data frame."""
+    if raw:
+        return _sized(where, PartyTable(party, _framed(where, table), tuple(columns), keys, named))
     if is_frame(table) or not (is_sparse(table) or table.dtype.kind in "biuf"):
         parts = [
             _column(f"{where}, column {shown(c)}", table.iloc[:, j] if named else table[:, j])
@@ -174,7 +191,18 @@ def _read(
         X = sp.csr_array(table, dtype=np.float64)
     else:
         X = np.asarray(table, dtype=np.float64)
-    return _checked(where, PartyTable(party, X, tuple(columns), keys, named))
+    return checked(PartyTable(party, X, tuple(columns), keys, named), where)
+
+
+def _framed(where: str, table: Any) -> Any:
+    """A data frame of what is to be prepared."""
+    if is_frame(table):
+        return table
+    if is_sparse(table):
+        raise InputError(f"{where}: preprocess takes data frames and arrays, not sparse matrices")
+    import pandas as pd
+
+    return pd.DataFrame(table)
 
 
 def _column(where: str, column: Any) -> NDArray[np.float64]:
@@ -182,8 +210,8 @@ def _column(where: str, column: Any) -> NDArray[np.float64]:
     return floats(f"{where}:", values, "encode the column as numbers first")
 
 
-def _checked(where: str, table: PartyTable) -> PartyTable:
-    """Something is there, and all of it is finite."""
+def _sized(where: str, table: PartyTable) -> PartyTable:
+    """Something is there."""
     X = table.X
     if X.shape[0] == 0:
         raise InputError(f"{where}: Found array with 0 sample(s), a minimum of 1 is required")
@@ -192,6 +220,13 @@ def _checked(where: str, table: PartyTable) -> PartyTable:
             f"{where}: has no columns: 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
             "required; leave the party out"
         )
+    return table
+
+
+def checked(table: PartyTable, where: str | None = None) -> PartyTable:
+    """Something is there, and all of it is finite."""
+    where = where or _where(table.party)
+    X = _sized(where, table).X
     coo = sp.coo_array(X) if is_sparse(X) else None
     bad = ~(np.abs(X if coo is None else coo.data) <= LARGEST)
     if bad.any():
@@ -206,7 +241,11 @@ def _checked(where: str, table: PartyTable) -> PartyTable:
 
 # -- one table dealt out ---------------------------------------------------------------------------
 def dealt(
-    table: Any, names: Sequence[str] | None, groups: Sequence[NDArray[np.int64]]
+    table: Any,
+    names: Sequence[str] | None,
+    groups: Sequence[NDArray[np.int64]],
+    *,
+    raw: bool = False,
 ) -> list[PartyTable]:
     """The columns of :func:`one_table` at these places, for each party (of no name) its own."""
     (columns, named), keys = columns_of("vfl", table), _keys(table)
@@ -218,6 +257,7 @@ def dealt(
             [columns[j] for j in places],
             keys,
             named,
+            raw=raw,
         )
         for i, places in enumerate(groups)
     ]

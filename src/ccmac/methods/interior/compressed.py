@@ -44,7 +44,6 @@ from ccmac.workspace.equations import right_hand_sides
 
 COLUMNS = 500  # of all agents together
 HINGE_FLOATS = 28  # kept by the agent that works for all, times rows times columns (as measured)
-CHUNK = 256  # rows whose products are summed at a time
 ROOM = 2**30  # bytes that it may keep
 HINGE = 2.0
 
@@ -183,9 +182,10 @@ class Compressed:
             yield np.append(np.asarray(turned).T.ravel(), b)
 
     def _inner(self, M: Array) -> Array:
-        """Q'M, with at most CHUNK + m/CHUNK roundings of an entry one after the other."""
-        starts = range(0, self.m, CHUNK)
-        pieces = [self.Q[k : k + CHUNK].T @ M[k : k + CHUNK] for k in starts]
+        """Q'M, with at most 2 sqrt(m) + 2 roundings of an entry one after the other."""
+        size = math.isqrt(self.m) + 1
+        starts = range(0, self.m, size)
+        pieces = [self.Q[k : k + size].T @ M[k : k + size] for k in starts]
         return np.asarray(np.sum(pieces, axis=0))
 
     def _own(self, agent: Agent, d: int, beta: float, share: int) -> tuple[Agent, list[float]]:
@@ -239,7 +239,7 @@ class Compressed:
         """|F(x) - F_t(x)| at most, for points of that norm."""
         numbers = self._numbers.value
         # of ||Q'Q - I||, and of sums
-        room = self._uneven + 4 * EPS * (CHUNK + self.m / CHUNK + self.rank)
+        room = self._uneven + 4 * EPS * (2 * math.sqrt(self.m) + 2 + self.rank)
         a = math.fsum(numbers[:, 1])
         s = math.fsum(numbers[:, 2])
         sides = 2 * room * math.fsum(numbers[:, 4])  # their sum is one of the columns of Q
