@@ -56,15 +56,6 @@ def test_grid_spectrum_is_the_sum_of_two_paths() -> None:
     assert list(network.neighbors(0)) == [1, 5]
 
 
-@pytest.mark.parametrize("make", ["ring", "path", "star", "complete"])
-@pytest.mark.parametrize("n", [1, 2])
-def test_smallest_networks(make: str, n: int) -> None:
-    network = getattr(Network, make)(n)
-    assert network.n == n
-    assert network.condition == pytest.approx(1.0)
-    assert network.diameter == n - 1
-
-
 def test_random_families_repeat_and_are_connected() -> None:
     for make in (
         lambda seed: Network.erdos_renyi(12, 0.3, seed),
@@ -142,47 +133,6 @@ def test_bad_weights(W: Any, message: str) -> None:
     with pytest.raises(InputError, match=f"^network.*{message}") as caught:
         Network.from_weights(W)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: Network.from_graph(nx.Graph([(0, 1), (2, 3)])), r"disconnected .*\[2, 2\]"),
-        (lambda: Network.from_graph(nx.DiGraph([(0, 1)])), "directed"),
-        (lambda: Network.from_graph(nx.Graph()), "no agents"),
-        (lambda: Network.from_graph(LAPLACIAN), "expected a networkx graph, got ndarray"),
-        (lambda: Network.from_graph(nx.path_graph(3), weights="other"), "unknown weights 'other'"),
-        (lambda: Network.ring(0), "agents = 0 must be"),
-        (lambda: Network.path(-1), "agents = -1 must be"),
-        (lambda: Network.grid(2, 0), "agents = 0 must be"),
-        (lambda: Network.star(0), "agents = 0 must be"),
-        (lambda: Network.complete(2.5), "agents = 2.5 must be"),
-        (lambda: Network.erdos_renyi(5, 1.5, 0), "p = 1.5"),
-        (lambda: Network.erdos_renyi(5, 0.0, 0), "disconnected in 100 draws"),
-        (lambda: Network.random_regular(5, 3, 0), "no 3-regular graph on 5 agents"),
-        (lambda: Network.random_regular(4, 4, 0), "no 4-regular graph"),
-        (lambda: Network.random_regular(4, -1, 0), "degree = -1 must be"),
-    ],
-)
-def test_bad_graphs(build: Any, message: str) -> None:
-    with pytest.raises(InputError, match=f"^network: .*{message}") as caught:
-        build()
-    assert "\n" not in str(caught.value)
-
-
-def test_stored_zeros_and_loops_are_not_edges() -> None:
-    W = sp.coo_array(
-        (
-            np.array([1.0, -1.0, 0.0, -1.0, 2.0, -1.0, 0.0, -1.0, 1.0]),
-            (np.repeat([0, 1, 2], 3), np.tile([0, 1, 2], 3)),
-        )
-    )
-    network = Network.from_weights(W)
-    assert network.neighbors(0) == [1]
-    assert network.diameter == 2
-    graph = nx.path_graph(3)
-    graph.add_edge(1, 1)
-    np.testing.assert_array_equal(Network.from_graph(graph).weights.toarray(), LAPLACIAN)
 
 
 def test_large_networks_use_sparse_eigenvalues() -> None:

@@ -73,28 +73,6 @@ def test_bad_names(spec: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("0 1\n1 9\n", "agent 9"),
-        ("0 1\n1 two\n", "edge 2"),
-        ("0 1\n1 2 -3\n", "edge 2"),
-        ("0 1\n", "disconnected"),
-        ("{", "not valid JSON"),
-        ('{"nodes": 3}', "list of edges"),
-        ("[[0, 1], 7]", "edge 2"),
-        ('{"weights": [[1, "a"]]}', "square table"),
-        ("", "disconnected"),
-    ],
-)
-def test_bad_files(tmp_path: Path, text: str, words: str) -> None:
-    path = tmp_path / "net"
-    path.write_text(text)
-    with pytest.raises(InputError, match=words) as told:
-        as_network(str(path), 3)
-    assert "\n" not in str(told.value)
-
-
-@pytest.mark.parametrize(
     ("spec", "words"),
     [
         ("rinf", "did you mean 'ring'"),
@@ -124,45 +102,6 @@ def test_what_does_not_fit_is_refused_in_one_short_line(spec: object, words: str
         as_network(spec, 4)
     assert len(str(told.value)) < 300
     assert "\n" not in str(told.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[[0.9, 1.9], [1, 2]]", "edge 1"),
-        ("[[0, true], [1, 2]]", "edge 1"),
-        ("0.9 1.9\n1 2\n", "edge 1"),
-        ("[[0, 1, NaN], [1, 2]]", "not valid JSON"),
-        ("[[0, 1, 1e999], [1, 2]]", "not valid JSON"),
-        ("0 1 1e999\n1 2\n", "edge 1"),
-        (f"0 {'9' * 5000}\n", "edge 1"),
-        (f"[[0, {'9' * 5000}]]", "not valid JSON"),
-        ("[[0, 99999999999999999999]]", "agent 99999999999999999999"),
-        ("[" * 100_000, "not valid JSON"),
-        ('{"edges": [[0, 1]], "edges": [[0, 1], [1, 2]]}', "not valid JSON"),
-        ('{"weights": [[1, -1], [-1, 1]]}', "one row per agent"),
-        ('{"weights": [[1], [2], [3, 4]]}', "one row per agent"),
-        ('{"weights": {"a": 1, "b": 2, "c": 3}}', "one row per agent"),
-        ('{"weights": [[true, 0, 0], [0, 0, 0], [0, 0, 0]]}', "W"),
-        ("0 1 1e200\n1 2 1e200\n", r"beyond 1e\+50"),
-    ],
-)
-def test_hostile_files(tmp_path: Path, text: str, words: str) -> None:
-    path = tmp_path / "net"
-    path.write_text(text)
-    with pytest.raises(InputError, match=words) as told:
-        as_network(str(path), 3)
-    assert len(str(told.value)) < 200 + len(str(path))
-
-
-def test_large_files_are_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ccmac.network.spec.BYTES", 100)
-    path = tmp_path / "net"
-    path.write_text("0 1\n" * 100)
-    with pytest.raises(InputError, match="holds more than 100 bytes"):
-        as_network(path, 2)
-    with pytest.raises(InputError, match="neither a file"):
-        as_network(str(tmp_path), 2)
 
 
 def test_graphs_keep_the_names_of_their_nodes() -> None:

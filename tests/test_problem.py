@@ -70,7 +70,6 @@ def test_dimensions_of_a_full_problem() -> None:
 
 bad_number = st.sampled_from([np.nan, np.inf, -np.inf])
 matrix_name = st.sampled_from("ABCD")
-vector_name = st.sampled_from("bce")
 agent_index = st.integers(0, 2)
 
 
@@ -83,14 +82,6 @@ def test_not_finite_matrices(
     column = data.draw(st.integers(0, block.shape[1] - 1))
     block[row, column] = bad
     message = refusal({name: sp.coo_array(block) if sparse else block}, agent)
-    assert message.startswith(f"agent {agent}, block {name}: has entries that are NaN or infinite")
-
-
-@given(agent=agent_index, name=vector_name, bad=bad_number)
-def test_not_finite_vectors(agent: int, name: str, bad: float) -> None:
-    vector = blocks(agent)[name]
-    vector[-1] = bad
-    message = refusal({name: vector}, agent)
     assert message.startswith(f"agent {agent}, block {name}: has entries that are NaN or infinite")
 
 
@@ -114,15 +105,6 @@ def test_not_numeric(agent: int, name: str, spoil: Any) -> None:
     assert "not numeric" in message
 
 
-@given(agent=agent_index, name=st.sampled_from("ABCDbce"), kind=st.sampled_from(["array", "csr"]))
-def test_complex(agent: int, name: str, kind: str) -> None:
-    block = blocks(agent)[name] + 0j
-    if kind == "csr" and block.ndim == 2:
-        block = sp.csr_array(block)
-    message = refusal({name: block}, agent)
-    assert message.startswith(f"agent {agent}, block {name}: has complex entries")
-
-
 @given(agent=agent_index, name=st.sampled_from("ABCDbce"), extra=st.integers(1, 3), data=st.data())
 def test_wrong_shapes(agent: int, name: str, extra: int, data: st.DataObject) -> None:
     """Growing any block along any axis contradicts some other block."""
@@ -137,18 +119,6 @@ def test_wrong_shapes(agent: int, name: str, extra: int, data: st.DataObject) ->
     if axis == 0 and name in "CD":
         partner = {"C": "c", "D": "e"}[name]
         assert message.startswith(f"agent {agent}, block {partner}: ")
-
-
-@pytest.mark.parametrize("name", "ABCD")
-@pytest.mark.parametrize("value", [np.zeros(3), np.zeros((1, 2, 3)), 1.0])
-def test_matrices_have_two_dimensions(name: str, value: Any) -> None:
-    assert refusal({name: value}).startswith(f"agent 1, block {name}: has {np.ndim(value)} dimen")
-
-
-@pytest.mark.parametrize("name", "bce")
-def test_right_hand_sides_are_vectors(name: str) -> None:
-    message = refusal({name: blocks(1)[name][:, None]})
-    assert message.startswith(f"agent 1, block {name}: has shape")
 
 
 def test_q_differs_between_agents() -> None:
@@ -169,12 +139,6 @@ def test_m_differs_between_agents() -> None:
     ]
     with pytest.raises(InputError, match=r"^agent 1, block A: has 4 rows .*agent 0, block B"):
         ccmac.Problem(agents)
-
-
-def test_empty_problem() -> None:
-    for nothing in ([], {}):
-        with pytest.raises(InputError, match="there are no agents"):
-            ccmac.Problem(nothing)
 
 
 @pytest.mark.parametrize(("name", "owner"), [("c", "C"), ("e", "D")])

@@ -63,15 +63,6 @@ def test_geometry(run: Run, saved: Path) -> None:
     assert found["cross_factor"] > 1
 
 
-def test_plan_fits_into_eighty_columns(run: Run, saved: Path) -> None:
-    arguments = ("plan", saved / "dispatch", "--network", "ring", "--method", "cross-apapc")
-    text = run(*arguments)
-    assert text.code == 0
-    assert "kappa_f" in text.out
-    assert "…" not in text.out
-    assert max(map(len, text.out.splitlines())) <= 80
-
-
 def test_plan_shows_the_alternatives_in_eighty_columns(run: Run, saved: Path) -> None:
     arguments = ("plan", saved / "dispatch", "--network", "ring")
     text = run(*arguments)
@@ -82,25 +73,6 @@ def test_plan_shows_the_alternatives_in_eighty_columns(run: Run, saved: Path) ->
     for alternative in found:
         assert alternative["method"] in text.out
         assert alternative["rounds"] == 3 * alternative["averagings"]
-
-
-def test_dear_rounds_change_the_plan(run: Run, saved: Path) -> None:
-    arguments = ("plan", saved / "calibration", "--method", "cross-apapc", "--network", "path")
-    cheap, dear = (
-        json.loads(run(*arguments, "--json", "--costs", prices).out)
-        for prices in ("gradient=1,round=0", "gradient=0,round=1")
-    )
-    assert cheap["predicted"]["gradients"] <= dear["predicted"]["gradients"]
-    assert dear["predicted"]["rounds"] <= cheap["predicted"]["rounds"]
-
-
-def test_averaging_by_name(run: Run, saved: Path) -> None:
-    for command in ("plan", "solve"):
-        for name, rounds in (("relay", 3), ("tree", 6)):
-            arguments = (saved / "dispatch", "--network", "ring", "--averaging", name, "--json")
-            found = json.loads(run(command, *arguments).out)
-            scheme = found["averaging"] if command == "plan" else found["plan"]["averaging"]
-            assert scheme == {"scheme": name, "rounds": rounds}
 
 
 def test_solve_writes_what_it_prints(run: Run, saved: Path, tmp_path: Path) -> None:
@@ -300,12 +272,6 @@ def test_a_reader_that_went_away_is_told_nothing() -> None:
     gone.stdout.close()
     assert gone.communicate(timeout=60)[1] == ""
     assert gone.returncode == 1
-
-
-def test_a_long_word_of_a_bad_option_is_not_repeated(run: Run, saved: Path) -> None:
-    told = run("solve", saved / "dispatch", "--tol", "9" * 10_000 + "x")
-    assert told.code == 2
-    assert len(told.err) < 300
 
 
 def test_complexity(run: Run, saved: Path) -> None:

@@ -14,40 +14,6 @@ import pytest
 from ccmac.problem import Problem
 from cli.conftest import Run
 
-LONG = "x" * 5000
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--costs", "gradient=0,round=0,product=0,byte=0"), "all of them are zero"),
-        (("--costs", f"{LONG}=1"), "is unknown"),
-        (("--costs", "rounds=1"), "did you mean 'round'?"),
-        (("--costs", LONG), "is not NAME=NUMBER"),
-        (("--network", "grid:3000x3000"), "9000000 agents but the problem has 6"),
-        (("--network", LONG), "neither a file nor one of"),
-        (("--method", LONG), "is unknown"),
-        (("--averaging", LONG), "is unknown"),
-        (("--tol", LONG), "--tol"),
-    ],
-)
-@pytest.mark.parametrize("command", ["plan", "solve"])
-def test_options(run: Run, saved: Path, command: str, options: tuple[str, str], words: str) -> None:
-    told = run(command, saved / "dispatch", "--network", "ring", *options)
-    assert told.code == 2
-    assert words in told.err
-    assert told.err.count("\n") == 1
-    assert len(told.err) < 400
-
-
-@pytest.mark.parametrize(
-    "options", [("--seed", "-3"), ("--max-seconds", "nan"), ("--runtime", LONG), ("--every", "0")]
-)
-def test_options_of_solve(run: Run, saved: Path, options: tuple[str, str]) -> None:
-    told = run("solve", saved / "dispatch", "--network", "ring", *options)
-    assert told.code == 2
-    assert len(told.err) < 200
-
 
 def member(declared: tuple[int, ...], values: int = 0) -> bytes:
     """An array file whose header declares a shape of its own."""

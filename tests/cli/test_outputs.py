@@ -18,7 +18,7 @@ import pytest
 
 import ccmac
 from ccmac.cli import solution
-from ccmac.cli.solution import SUMMARY, read_solution
+from ccmac.cli.solution import read_solution
 from ccmac.errors import InputError
 from ccmac.problem import Problem
 from cli.conftest import Run
@@ -45,14 +45,6 @@ def test_a_result_is_read_as_it_was_written(saved: Path, tmp_path: Path) -> None
     assert {file.name for file in tmp_path.iterdir()} == names
 
 
-@pytest.mark.parametrize("text", ["{", '{"parts": 3}', '{"parts": {"../x.npz": "a"}}', "[" * 9999])
-def test_a_summary_that_is_none(saved: Path, tmp_path: Path, text: str) -> None:
-    solved(saved, tmp_path)
-    (tmp_path / SUMMARY).write_text(text)
-    with pytest.raises(InputError, match=r"summary\.json"):
-        read_solution(tmp_path, range(8))
-
-
 def test_a_solution_of_another_run_than_the_summarys(saved: Path, tmp_path: Path) -> None:
     """As a run leaves it that is killed between the two."""
     solved(saved, tmp_path)
@@ -73,12 +65,6 @@ def test_a_place_is_tried_before_the_solve(
     assert told.code == 2
     assert told.err.count("\n") == 1
     assert "cannot" in told.err
-
-
-def test_a_refused_run_leaves_no_empty_folder(run: Run, saved: Path, tmp_path: Path) -> None:
-    told = run("solve", saved / "kinked", "--method", "cross-apapc", "--out", "out")
-    assert told.code == 2
-    assert not (tmp_path / "out").exists()
 
 
 def test_where_nothing_can_be_written_it_is_one_line(
@@ -146,20 +132,6 @@ def test_a_signal_in_the_setup_is_one_line(
     assert told.code == code
     assert told.err.startswith(f"error: {word}")
     assert told.err.count("\n") == 1
-
-
-def test_a_signal_that_an_extension_turns_into_its_own_error(
-    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def load(_: object) -> None:
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        except BaseException as error:
-            raise ImportError("initialization failed") from error
-
-    monkeypatch.setattr("ccmac.methods.run.Run.prepare", load)
-    told = run("solve", saved / "calibration", "--method", "cross-apapc")
-    assert (told.code, told.err) == (143, "error: terminated\n")
 
 
 def test_the_handler_of_a_program_stays(saved: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ccmac import Agent, Network, Problem
 from ccmac.inputs import Array
 from ccmac.methods.local import Descent, LocalMinimisers, _Joined, constrained_inverse
-from ccmac.objectives import Custom, Logistic, Quadratic, Separable, SquaredDistance
+from ccmac.objectives import Custom, Logistic, Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
@@ -65,44 +65,7 @@ def test_quadratics_under_their_own_equations() -> None:
     assert constrained_inverse(np.asarray, np.zeros((0, 3)))(np.ones(3)).tolist() == [1.0] * 3
 
 
-def test_multiples_of_the_identity() -> None:
-    """(linear - h) / weight, the curvature in z shared by all: 0 and 6 become 3 each."""
-    fs = [
-        Separable(SquaredDistance(2.0, [1.0, 2.0, 3.0]), None),
-        Separable(SquaredDistance(4.0), SquaredDistance(6.0, [1.0, -1.0])),
-    ]
-    work = work_of([Agent(f, A=np.ones((1, D)), b=[0.0]) for f in fs])
-    found = LocalMinimisers(work)
-    assert found.shifted
-    h = np.arange(1.0, 11.0)
-    u, _ = found.minimise(h, h)
-    t = found.inverse(h)
-    space = work.space
-    expected = [
-        np.concatenate(
-            [(2 * np.array([1.0, 2.0, 3.0]) - space.x_of(h, 0)) / 2, -space.z(h)[0] / 3]
-        ),
-        np.concatenate([-space.x_of(h, 1) / 4, (6 * np.array([1.0, -1.0]) - space.z(h)[1]) / 3]),
-    ]
-    for k in range(2):
-        assert space.read(u, k) == pytest.approx(expected[k])
-    assert space.x_of(t, 1) == pytest.approx(space.x_of(h, 1) / 4)
-    assert space.z(t) == pytest.approx(space.z(h) / 3)
-    # The same through factorizations, where an agent has an equation of its own.
-    own = [
-        Agent(f, A=np.ones((1, D)), b=[0.0], C=np.eye(D)[:1], c=[k + 1.0]) for k, f in enumerate(fs)
-    ]
-    work = work_of(own)
-    found = LocalMinimisers(work)
-    u, _ = found.minimise(h, h)
-    for k in range(2):
-        assert work.space.read(u, k) == pytest.approx([k + 1.0, *expected[k][1:]])
-
-
 # -- other smooth functions ------------------------------------------------------------------------
-def bent(seed: int = 0) -> Any:
-    """A logistic loss and half a square."""
-    return loss(seed) + SquaredDistance(0.5)
 
 
 def loss(seed: int = 0) -> Logistic:
@@ -144,30 +107,3 @@ def test_a_minimiser_meets_equations_and_has_no_slope_along_them(hessian: bool) 
         assert again == pytest.approx(u)
     nearest = found.feasible(np.full(D, 5.0))
     assert nearest == pytest.approx(5.0 + E.T[:, 0] * (E @ (point - 5.0)))
-
-
-def test_minimisers_of_all_agents_and_their_values() -> None:
-    """Logistic in x, nothing and 6 z^2/2 in z: each is given 3."""
-    fs = [Separable(bent(), None), Separable(bent(1), SquaredDistance(6.0, [1.0, 0.0]))]
-    agents = [Agent(f, A=np.ones((1, D)), b=[0.0], D=[[1.0, 1.0]], e=[2.0]) for f in fs]
-    work = work_of(agents)
-    found = LocalMinimisers(work)
-    space = work.space
-    assert (found.shifted, found.shift.tolist()) == (True, [3.0, -3.0])
-    h = np.random.default_rng(0).standard_normal(space.z_end)
-    u, spent = found.minimise(h, space.zeros())
-    assert work.ledger.of("solve")["argmins"] == 1
-    assert (spent > 0).all()
-    values = found.values(h, u)
-    for k, f in enumerate(fs):
-        x = space.x_of(u, k)
-        z = space.z(u)[k]
-        mine = space.read(h, k)
-        assert np.linalg.norm(bent(k).gradient_at(x) + mine[:D]) <= 1e-11
-        assert z == pytest.approx(
-            kkt(
-                3 * np.eye(2), k * np.array([6.0, 0.0]) - mine[D:], np.ones((1, 2)), np.array([2.0])
-            )
-        )
-        shift = 0.5 * (3.0 - 6.0 * k) * float(z @ z)
-        assert values[k, 0] == pytest.approx(f.value(x, z) + shift + mine @ np.append(x, z))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,7 @@ import pytest
 import ccmac
 from ccmac.methods import CrossSliding
 from ccmac.methods.base import Request
-from ccmac.methods.convex import FACTOR, SPREAD, adapted_weight, next_adaptation
 from ccmac.methods.run import starting_point
-from ccmac.methods.sliding.parts import GRID, _crossing
 from ccmac.methods.sliding.proximal import ProximalPrimalDual
 from ccmac.objectives import L1, Logistic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
@@ -74,27 +71,3 @@ def test_slopes_are_subgradients_up_to_their_slack(kind: str, anchored: bool) ->
                 u = w + size * random.standard_normal(w.shape)
                 assert F(u) >= F(w) + float(slope @ (u - w)) - room - 1e-12 * (1 + abs(F(u)))
     assert seen == {"last", "average"}
-
-
-def test_primal_and_dual_steps_are_balanced() -> None:
-    def space(dual: float, primal: float) -> Any:
-        return Fake(norms=lambda p, w: (dual, primal))
-
-    none = np.zeros(1)
-    assert adapted_weight(space(8.0, 6.0), 4.0, 1.0, none, none) == pytest.approx(
-        math.sqrt(4.0 * FACTOR * 8 / 6)
-    )
-    for dual, primal in ((0.0, 1.0), (1.0, 0.0), (math.inf, 1.0), (1.0, math.inf)):
-        assert adapted_weight(space(dual, primal), 4.0, 1.0, none, none) == 4.0
-    assert adapted_weight(space(1e9, 1.0), 4.0, 2.0, none, none) == 2.0 * SPREAD
-    assert adapted_weight(space(1e-9, 1.0), 4.0, 2.0, none, none) == 2.0 / SPREAD
-    assert [next_adaptation(k) for k in (4, 6, 9)] == [6, 9, 14]
-
-
-def test_where_a_decreasing_function_passes_a_level() -> None:
-    falling = 10.0 - np.arange(len(GRID), dtype=float)
-    assert _crossing(falling, 7.0) == pytest.approx(GRID[3])
-    assert _crossing(falling, 6.5) == pytest.approx(math.sqrt(GRID[3] * GRID[4]))
-    assert _crossing(falling, 11.0) == GRID[0]
-    assert _crossing(falling, -100.0) == GRID[-1]
-    assert _crossing(np.full(len(GRID), 5.0), 5.0) == GRID[-1]

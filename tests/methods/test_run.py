@@ -9,14 +9,10 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates.bound import ProofJudge
-from ccmac.certificates.realized import RealizedJudge
 from ccmac.errors import InputError
-from ccmac.methods import CrossApapc, CrossCg, Method
+from ccmac.methods import CrossApapc
 from ccmac.methods.base import Prepared, Request
-from ccmac.methods.driver import positions
 from ccmac.methods.run import Limits, Run, starting_point
-from ccmac.realizations.base import Certificates
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from pins.problems import posed
@@ -83,29 +79,6 @@ def test_what_cannot_be_widened_is_reported_as_diverged() -> None:
     assert run.solve(Limits(progress=False)).status == "diverged"
 
 
-@pytest.mark.parametrize("method", [CrossCg, CrossApapc])
-def test_the_run_names_the_rule_that_proves_the_tolerance(method: type[Method]) -> None:
-    work = workspace()
-    assert Run(work, method(), request(work, reference=True)).prepare().stopping is None
-    in_own_rows = Run(work, method(), request(work)).prepare()
-    assert isinstance(in_own_rows.stopping.judge, ProofJudge)
-    assert in_own_rows.stopping.judge.tol == request(work).tol
-    vouched = Run(work, method(certificates=Certificates()), request(work)).prepare()
-    assert isinstance(vouched.stopping.judge, RealizedJudge)
-    assert vouched.stopping.judge.certifier.realized is vouched.judge
-    assert vouched.stopping.judge.tol == request(work).tol
-
-
-def test_preparation_is_charged_to_setup_alone() -> None:
-    work = workspace()
-    run = Run(work, CrossApapc(), request(work))
-    plan = run.plan(run.prepare())
-    assert plan.setup == work.ledger.of("setup")
-    assert plan.setup["rounds"] > 0
-    assert not work.ledger.of("solve")
-    assert not work.ledger.of("monitor")
-
-
 def test_what_may_travel_with_the_equations_is_announced_first() -> None:
     calls: list[str] = []
 
@@ -124,25 +97,7 @@ def test_what_may_travel_with_the_equations_is_announced_first() -> None:
     assert calls == ["announced", "prepared"]
 
 
-def test_a_horizon_limits_the_run_unless_the_caller_does() -> None:
-    work = workspace()
-    run = Run(work, CrossApapc(), request(work, reference=True))
-    prepared = replace(run.prepare(), horizon=4, stopping=None)
-    for limit, count in ((None, 4), (6, 6)):
-        run.prepare = lambda: prepared  # type: ignore[method-assign]
-        assert run.solve(Limits(max_iterations=limit, progress=False)).iterations == count
-
-
 # -- starts ----------------------------------------------------------------------------------------
-def test_a_start_is_zero_or_that_of_a_solution() -> None:
-    work = workspace()
-    solution = posed("quadratic").reference
-    x, z = starting_point(work, None)
-    assert not x.any()
-    assert not z.any()
-    x, z = starting_point(work, solution)
-    assert np.array_equal(x, np.concatenate(solution.x))
-    assert np.array_equal(z, solution.z)
 
 
 @pytest.mark.parametrize(
@@ -156,28 +111,6 @@ def test_a_start_is_zero_or_that_of_a_solution() -> None:
 def test_a_start_of_other_sizes_is_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"warm_start|solution: has 3"):
         starting_point(workspace(), wrong)
-
-
-def test_a_warm_start_hands_its_prices_to_the_iteration() -> None:
-    made = posed("quadratic")
-    cold = ccmac.solve(made.problem, made.network, "cross-apapc", tol=1e-9, progress=False)
-    work = workspace()
-    seen: dict[str, Any] = {}
-    run = Run(work, CrossApapc(), request(work, cold), warm=cold)
-    prepared = run.prepare()
-    start = prepared.iteration.start
-
-    def recording(x: Any, z: Any, dual: Any = None, multiplier: Any = None) -> Any:
-        seen.update(dual=dual, multiplier=multiplier)
-        return start(x, z, dual, multiplier)
-
-    prepared.iteration.start = recording  # type: ignore[method-assign]
-    run.prepare = lambda: prepared  # type: ignore[method-assign]
-    result = run.solve(Limits(progress=False))
-    assert cold.multipliers is not None
-    assert np.array_equal(seen["multiplier"], cold.multipliers.coupled)
-    assert np.linalg.norm(seen["dual"]) > 0
-    assert result.iterations <= 10 < cold.iterations
 
 
 # -- references ------------------------------------------------------------------------------------
@@ -205,19 +138,3 @@ def test_references_of_other_sizes_are_refused(size: int) -> None:
     run = Run(work, CrossApapc(), request(work, reference=True), np.zeros(size))
     with pytest.raises(InputError, match=rf"reference: has {size} entries; give the 12 .* \(15\)"):
         run.solve(QUIET)
-
-
-def test_positions_of_whole_and_partial_solutions() -> None:
-    class Part:
-        """Agents 1 and 2 of four."""
-
-        owned = range(1, 3)
-
-    work = workspace()
-    work.runtime = Part()  # type: ignore[assignment]
-    whole = ccmac.Solution([np.zeros(3)] * 4, np.zeros(3))
-    part = ccmac.Solution([np.zeros(3)] * 2, np.zeros(3))
-    assert positions(work, whole) == [1, 2]
-    assert positions(work, part) == [0, 1]
-    with pytest.raises(InputError, match="has 3 local variables; give 4"):
-        positions(work, ccmac.Solution([np.zeros(3)] * 3, np.zeros(3)))

@@ -163,19 +163,6 @@ def test_claims_and_results(second: str) -> None:
         assert_prox(total, v, f"{first} + {second}")
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
-@pytest.mark.parametrize("row", ROWS)
-def test_a_function_a_box_and_a_row(row: str) -> None:
-    """At points near and far, one for each function."""
-    rng = np.random.default_rng(8)
-    for scale, (name, f) in zip(
-        np.geomspace(0.1, 30.0, len(ENTRYWISE)), ENTRYWISE.items(), strict=True
-    ):
-        total = Sum(f, Box(-0.4, 1.2), ROWS[row])
-        assert "prox" in total.capabilities, (name, row)
-        assert_prox(total, scale * rng.standard_normal(N), f"{name} + box + {row}")
-
-
 def test_a_row_on_top_of_several_that_are_solved_with() -> None:
     """Where the row is met with equality: the closed form with one multiplier."""
     total = Sum(*QUADRATIC.values(), SquaredDistance(0.5), Halfspace(A, -2.0))
