@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import statsmodels.api as sm
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
@@ -111,6 +112,39 @@ def test_counts_with_an_exposure() -> None:
     np.testing.assert_allclose(ours.summary(robust=True).std_errors, robust.bse, rtol=1e-5)
     new = ours.predict(X[:5], exposure=exposure[:5])
     np.testing.assert_allclose(new, theirs.mu[:5], rtol=1e-6)
+
+
+SETS: dict[str, tuple[Any, Any]] = {
+    "anes96": (VerticalLogisticRegression(np.inf), sm.families.Binomial()),
+    "ccard": (VerticalRidge(0.0), sm.families.Gaussian()),
+    "committee": (VerticalPoisson(0.0), sm.families.Poisson()),
+    "cpunish": (VerticalPoisson(0.0), sm.families.Poisson()),
+    "longley": (VerticalRidge(0.0), sm.families.Gaussian()),
+    "scotland": (VerticalGamma(0.0), sm.families.Gamma(sm.families.links.Log())),
+    "spector": (VerticalLogisticRegression(np.inf), sm.families.Binomial()),
+    "stackloss": (VerticalRidge(0.0), sm.families.Gaussian()),
+}
+
+
+def bundled(name: str) -> tuple[Any, Any]:
+    found = getattr(sm.datasets, name).load_pandas()
+    X, y = found.exog.select_dtypes("number"), found.endog.to_numpy()
+    if name == "anes96":
+        X, y = found.data[["logpopul", "selfLR", "age", "educ", "income"]], found.data["vote"]
+    return np.asarray(X.loc[:, X.nunique() > 1]), np.asarray(y)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_sets_that_come_with_statsmodels(name: str) -> None:
+    X, y = bundled(name)
+    ours, family = SETS[name]
+    fitted = clone(ours).set_params(parties=2).fit(X, y)
+    if name in ("ccard", "longley", "stackloss"):
+        theirs = sm.OLS(y, constant_last(X)).fit()
+    else:
+        theirs = sm.GLM(y, constant_last(X), family=family).fit(tol=1e-15, maxiter=500)
+    close(fitted, theirs, fitted.summary(information="expected"))
+    assert fitted.result_.status == "optimal"
 
 
 @pytest.mark.parametrize("weighted", [False, True])
