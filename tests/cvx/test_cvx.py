@@ -84,6 +84,34 @@ def test_a_shared_variable_with_attributes_and_one_that_is_not_used() -> None:
     np.testing.assert_allclose(mine.value, yours.value, atol=1e-5)
 
 
+def test_every_owner_gets_what_is_shared_also_when_a_limit_ends_the_run() -> None:
+    wants = [cp.Variable((2, 2)), cp.Variable((2, 2))]
+    levels = [cp.Variable(2) for _ in range(3)]
+    agents = [
+        ccmac.cvx.Agent(
+            cp.Minimize(cp.sum_squares(wants[0] - 1)),
+            [cp.norm(wants[0], "fro") <= 3],
+            coupled=[wants[0] - np.eye(2)],
+            shared={"level": levels[0]},
+        ),
+        ccmac.cvx.Agent(
+            cp.Maximize(-cp.sum_squares(wants[1]) - cp.sum(levels[1])),
+            coupled=[-wants[1].T],
+            shared={"level": levels[1]},
+        ),
+        ccmac.cvx.Agent(cp.Minimize(cp.sum_squares(levels[2] - 3)), shared={"level": levels[2]}),
+    ]
+    problem = ccmac.Problem(agents)
+    cut = ccmac.solve(problem, max_iterations=1)
+    assert agents[0].model.user.variables()[0].value is not None
+    assert agents[0].model.problem.status == "user_limit"
+    assert ccmac.solve(problem, tol=1e-9, warm_start=cut).status == "optimal"
+    for level in levels:
+        np.testing.assert_allclose(level.value, 2.5, atol=1e-5)
+    np.testing.assert_allclose(wants[0].value, [[1, 0.5], [0.5, 1]], atol=1e-5)
+    assert agents[1].model.problem.value == pytest.approx(-5.5, abs=1e-5)
+
+
 # -- typical mistakes ------------------------------------------------------------------------------
 x, y = cp.Variable(2, name="x"), cp.Variable(2, name="y")
 z = cp.Variable(name="z")

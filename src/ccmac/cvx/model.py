@@ -20,6 +20,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.settings import SOLUTION_PRESENT
 from numpy.typing import NDArray
 
 from ccmac.cones import Cone, Nonnegative, SecondOrder, Zero
@@ -220,6 +221,8 @@ class Model:
             v.id: cp.Variable(v.size) for v in shared if any(map(_says, v.attributes.values()))
         }
         extra = [plain[v.id] == cp.vec(v, order="F") for v in shared if v.id in plain]
+        self.copies = list(shared)
+        self.ends = np.cumsum([v.size for v in shared])[:-1]
         self.shared = [plain.get(v.id, v) for v in shared]
         self.t = [cp.Variable(sum(part.size for part in coupled))] if coupled else []
         for t in self.t:
@@ -261,20 +264,19 @@ class Model:
         turn = -1.0 / sp.csc_array(K @ form.t).data
         on_x = K @ form.x
         on_z = K @ form.z
-        blocks: dict[str, Any] = {
-            "A": sp.diags_array(turn) @ on_x[form.coupled],
-            "b": turn * k[form.coupled],
-        }
+        blocks: dict[str, Any] = {}
+        if len(form.coupled):
+            blocks |= {"A": sp.diags_array(turn) @ on_x[form.coupled], "b": turn * k[form.coupled]}
         if on_z[form.coupled].nnz:
             blocks["B"] = sp.diags_array(turn) @ on_z[form.coupled]
         if len(form.local):
             blocks |= {"C": on_x[form.local], "c": k[form.local]}
-        if len(form.demands):
-            blocks |= {"D": on_z[form.demands], "e": k[form.demands]}
         if len(form.cones):
             blocks |= {"G": on_x[form.cones], "h": k[form.cones], "cones": form.slacks}
             if on_z[form.cones].nnz:
                 blocks["H"] = on_z[form.cones]
+        if len(form.demands) or not blocks:  # without any block nothing tells the size of z
+            blocks |= {"D": on_z[form.demands], "e": k[form.demands]}
         for limit, rows, none in ("upper", form.upper, np.inf), ("lower", form.lower, -np.inf):
             if len(rows):
                 part = on_x[rows]
@@ -302,6 +304,9 @@ class Model:
         with warnings.catch_warnings():  # the result has said what is not exact
             warnings.simplefilter("ignore")
             self.problem.unpack_results(raw, *form.back)
+        for v, part in zip(self.copies, np.split(z, self.ends), strict=False):
+            if self.problem.status in SOLUTION_PRESENT:  # also where the model does not use it
+                v.save_value(part.reshape(v.shape, order="F"))
         if self.then is not None:
             self.then(self.problem.status, result)
 
