@@ -25,10 +25,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.certificates.bound import Particulars, Proved
-from ccmac.certificates.gap import Goal
+from ccmac.certificates.gap import Gap, Goal
 from ccmac.certificates.multipliers import Multipliers
 from ccmac.certificates.recession import Recessions
-from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, over
+from ccmac.certificates.stopping import Check, Evidence, Judge, Judged
 from ccmac.inputs import Array
 from ccmac.linalg.extended import Long, norm, product, square
 from ccmac.linalg.tolerances import EPS
@@ -37,45 +37,6 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.conic import StandardForm
 
 ROUNDING = 16.0
-
-
-@dataclass(frozen=True)
-class DualityGap:
-    """F - F* <= base + R slope; ``violation`` of unit rows over max(1, their right-hand sides)."""
-
-    value: float
-    base: float
-    slope: float
-    violation: float
-    travelled: float
-
-    def bound(self, radius: float) -> float:
-        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
-        return self.base + radius * self.slope
-
-    def ratio(self, goal: Goal) -> float:
-        """Gap and violation over what is asked: the larger.
-
-        A bound far below zero tells of violations that lower F by more than the accuracy.
-        """
-        most = abs(self.bound(goal.required(self.travelled)))
-        return max(over(most, goal.epsilon(self.value)), over(self.violation, goal.tol))
-
-    def record(self, goal: Goal) -> dict[str, Any]:
-        """For Result.certificates."""
-        epsilon = goal.epsilon(self.value)
-        radius = goal.required(self.travelled)
-        proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
-        return {
-            "epsilon": epsilon,
-            "radius": radius,
-            "radius_source": goal.radius_source,
-            "radius_proved": proved,
-            "gap": self.bound(radius),
-            "feasibility": self.violation,
-            "value": self.value,
-            "proved_by": "bound" if self.ratio(goal) <= 1.0 else "nothing",
-        }
 
 
 @dataclass(frozen=True)
@@ -128,7 +89,7 @@ class Duality:
         squares, side = np.split(self._sizes.value, 2)
         return 1.0 / np.maximum(np.sqrt(np.where(squares > 0, squares, 1.0)), np.abs(side))
 
-    def gap(self, x: Array, z: Array, dual: Array, rows: list[Array]) -> tuple[DualityGap, Proved]:
+    def gap(self, x: Array, z: Array, dual: Array, rows: list[Array]) -> tuple[Gap, Proved]:
         """At (flat x, z), with lambda and the agents' multipliers of all their rows."""
         m = self.problem.m
         n = self.problem.n
@@ -152,7 +113,9 @@ class Duality:
         base += ROUNDING * EPS * size
         violation = float(np.max(self.unit * np.abs(misfit), initial=table[:, 0].max()))
         moved = math.sqrt(moved + float(away @ away))
-        found = DualityGap(float(value), float(base), slope, violation, moved)
+        found = Gap(
+            value=float(value), base=float(base), slope=slope, violation=violation, travelled=moved
+        )
         residuals = {
             "coupled": norm(misfit),
             "local": math.sqrt(local),
@@ -322,7 +285,7 @@ class DualityJudge(Judge):
         x, z = iteration.point(state)
         found, proved = self.duality.gap(x, z[0], *method.multipliers(state))
         self.record.update(found.record(self.goal))
-        bound = found.bound(self.goal.required(found.travelled))
+        bound = found.bound(found.required(self.goal))
         return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)
 
 

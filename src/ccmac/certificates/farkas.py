@@ -447,29 +447,7 @@ def gathered_contradiction(known: Constraints, farkas: Farkas) -> Infeasibility 
     shared = [known.own_shared(k, scaled)[0] for k in range(len(farkas.agents))]
     if isinstance(known, SummedConstraints) and hidden:
         shared = [v + known.own_misfit(k) for k, v in enumerate(shared)]
-    given = Lambda(coupled, on_kernels(farkas.work, coupled), shared)
-    if isinstance(known, SummedConstraints):
-        given = _refined(known, given, farkas)
-    return farkas.test(given)
-
-
-def _refined(known: Constraints, given: Lambda, farkas: Farkas) -> Lambda:
-    """Less what K' does not cancel of them, which squares of rows hide: one averaging."""
-    m = farkas.problem.m
-    rows: list[Array] = []
-    for k, agent in enumerate(farkas.agents):
-        left = image([(agent.A, given.coupled), (agent.C, given.local[k])], known.A[k].shape[1])[0]
-        there = image([(agent.B, given.coupled), (agent.D, given.shared[k])], farkas.problem.q)[0]
-        N = known.kernels[k].basis
-        own = known.A[k] @ (N @ (N.T @ left.astype(np.float64)))
-        rows.append(np.append(own, there.astype(np.float64)))
-    coupled, on_z = np.split(farkas.runtime.total(np.stack(rows)), [m])
-    coupled = coupled + known.Bbar.astype(np.float64) @ on_z
-    scaled = known.inverse_gram(np.concatenate([known.unit * coupled, known.D @ on_z]))
-    multiplier, more = known.multipliers(scaled)
-    shared = [v - known.own_shared(k, more)[0] for k, v in enumerate(given.shared)]
-    coupled = given.coupled - multiplier
-    return Lambda(coupled, on_kernels(farkas.work, coupled), shared)
+    return farkas.test(Lambda(coupled, on_kernels(farkas.work, coupled), shared))
 
 
 def closest_point_contradiction(

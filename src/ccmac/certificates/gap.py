@@ -79,30 +79,75 @@ def execution_radius(realized: Realized, radius: float) -> float:
     return radius * max(1.0, math.sqrt(realized.space.runtime.n) / realized.s)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Gap:
-    """F - F* <= base + R slope at ``w``, for every R (user units) that bounds the distance."""
+    """F - F* <= base + R slope, for every R (user units) that bounds the distance.
+
+    ``violation`` is of unit rows, ``travelled`` ||w - w0||.
+    """
+
+    value: float
+    base: float
+    slope: float
+    violation: float
+    travelled: float
+
+    def bound(self, radius: float) -> float:
+        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
+        return self.base + radius * self.slope
+
+    def required(self, goal: Goal) -> float:
+        """The radius the criterion must hold for: given, else estimated."""
+        return goal.required(self.travelled)
+
+    def radius(self, epsilon: float) -> float:
+        """The largest R for which the criterion is proved (0: none)."""
+        allowed = max(epsilon - self.base, 0.0)
+        return allowed / self.slope if self.slope > 0 else math.inf
+
+    def ratio(self, goal: Goal) -> float:
+        """Gap and violation over what is asked: the larger.
+
+        A bound far below zero tells of violations that lower F by more than the accuracy.
+        """
+        most = abs(self.bound(self.required(goal)))
+        return max(over(most, goal.epsilon(self.value)), over(self.violation, goal.tol))
+
+    def record(self, goal: Goal) -> dict[str, Any]:
+        """For Result.certificates."""
+        epsilon = goal.epsilon(self.value)
+        radius = self.required(goal)
+        return {
+            "epsilon": epsilon,
+            "radius": radius,
+            "radius_source": goal.radius_source,
+            "radius_proved": self.radius(epsilon),
+            "gap": self.bound(radius),
+            "feasibility": self.violation,
+            "value": self.value,
+            "proved_by": "bound" if self.ratio(goal) <= 1.0 else "nothing",
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointGap(Gap):
+    """A gap at a point ``w`` of a realization, with a subgradient there and p in Range K'."""
 
     w: Array
     gradient: Array
     p: Array
-    value: float  # F(w)
-    base: float
-    slope: float
     distance: float  # of w to the feasible set, at most
-    travelled: float  # ||w - w0|| in the user's variables
     steepness: float  # L of a smooth F; norm of the subgradient elsewhere; 1 where that is 0
     smooth: bool
     scale: float  # execution radius per user radius
     multiplier: Array | None = None
-    unit: float = 1.0  # ||(x, mean z)|| in the user's variables at most, per unit of ``distance``
     source: str = "last"  # last iterate or average
     error: float = math.nan  # ||(x, z) - (x*, z*)|| at most (nan: F is not strongly convex)
     excess: float = 0.0  # F(w) - F* <= excess + slope D, D the distance of w from w*
 
     def bound(self, radius: float) -> float:
-        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius; never below zero."""
-        return max(self.base + radius * self.slope, 0.0)
+        """Never below zero."""
+        return max(super().bound(radius), 0.0)
 
     def feasibility(self, radius: float) -> float:
         """(L R / sigma) ||K w - v|| (smooth) or (M / sigma) ||K w - v||, at most.
@@ -111,46 +156,24 @@ class Gap:
         """
         return self.steepness * self.distance * (self.scale * radius if self.smooth else 1.0)
 
-    @property
-    def violation(self) -> float:
-        """Of unit rows in the user's variables, at most: a feasible point is this near."""
-        return self.unit * self.distance
-
     def radius(self, epsilon: float) -> float:
         """The largest R for which both parts of the criterion are proved (0: none)."""
-        allowed = epsilon - self.base
-        if not allowed >= 0 or (not self.smooth and self.feasibility(1.0) > epsilon):
+        if not self.base <= epsilon or (not self.smooth and self.feasibility(1.0) > epsilon):
             return 0.0
-        limits = [allowed / self.slope if self.slope > 0 else math.inf]
-        if self.smooth and self.distance * self.steepness > 0:
-            limits.append(epsilon / (self.steepness * self.distance * self.scale))
+        limits = [super().radius(epsilon)]
+        if self.smooth and self.feasibility(1.0) > 0:
+            limits.append(epsilon / self.feasibility(1.0))
         return min(limits)
 
-    def required(self, goal: Goal) -> float:
-        """The radius the criterion must hold for: given, else estimated."""
-        return goal.required(self.travelled)
-
     def ratio(self, goal: Goal) -> float:
-        """Gap, scaled feasibility and violation of unit rows over what is asked: the largest."""
-        radius = self.required(goal)
-        epsilon = goal.epsilon(self.value)
-        values = over(self.bound(radius), epsilon), over(self.feasibility(radius), epsilon)
-        return max(*values, over(self.violation, goal.tol))
+        """Scaled feasibility counts as well."""
+        scaled = self.feasibility(self.required(goal))
+        return max(super().ratio(goal), over(scaled, goal.epsilon(self.value)))
 
     def record(self, goal: Goal) -> dict[str, Any]:
         """For Result.certificates."""
-        epsilon = goal.epsilon(self.value)
-        required = self.required(goal)
-        return {
-            "epsilon": epsilon,
-            "radius": required,
-            "radius_source": goal.radius_source,
-            "radius_proved": self.radius(epsilon),
-            "gap": self.bound(required),
-            "feasibility": self.feasibility(required),
-            "value": self.value,
-            "point": self.source,
-        }
+        scaled = self.feasibility(self.required(goal))
+        return super().record(goal) | {"feasibility": scaled, "point": self.source}
 
 
 class GapCertifier(Certifier):
@@ -196,7 +219,7 @@ class GapCertifier(Certifier):
         distance: Later | None = None,
         slack: Later = zero,
         multiplier: Array | None = None,
-    ) -> Gap:
+    ) -> PointGap:
         """The bound at w itself with the dual vector p in Range K', and its ``multiplier``.
 
         Cost: one averaging, one residual where the distance to the feasible set is not known.
@@ -232,20 +255,20 @@ class GapCertifier(Certifier):
         excess = slack() + (size + lacks) * far + 4 * EPS * n * (abs(value) + steep * length)
         smooth = math.isfinite(objective.L)
         steepness = objective.L if smooth else steep
-        return Gap(
-            w,
-            gradient,
-            p,
-            value,
-            excess + inner + moved * scale * lacks + self.unseen**2,
-            slope,
-            far,
-            moved,
-            steepness if steepness > 0 else 1.0,  # F is flat: violations count all the same
-            smooth,
-            scale,
-            multiplier,
-            self.unit,
+        return PointGap(
+            value=value,
+            base=excess + inner + moved * scale * lacks + self.unseen**2,
+            slope=slope,
+            violation=self.unit * far,
+            travelled=moved,
+            w=w,
+            gradient=gradient,
+            p=p,
+            distance=far,
+            steepness=steepness if steepness > 0 else 1.0,  # violations count where F is flat
+            smooth=smooth,
+            scale=scale,
+            multiplier=multiplier,
             excess=excess,
         )
 
@@ -276,7 +299,7 @@ class GapCertifier(Certifier):
 
         return known
 
-    def tight_smooth(self, w: Array, goal: Goal) -> Gap:
+    def tight_smooth(self, w: Array, goal: Goal) -> PointGap:
         """At the repaired point with p = -Pi_N grad F: affine calls and one gradient."""
         objective = self.realized.objective
         accuracy = self._accuracy(w, objective.gradient(w), goal)
@@ -285,7 +308,9 @@ class GapCertifier(Certifier):
         p, multiplier = self.project(gradient, lambda: accuracy()[1])
         return self.gap(repaired, gradient, p, distance=distance, multiplier=multiplier)
 
-    def tight_subgradient(self, w: Array, gradient: Array, goal: Goal, slack: Later = zero) -> Gap:
+    def tight_subgradient(
+        self, w: Array, gradient: Array, goal: Goal, slack: Later = zero
+    ) -> PointGap:
         """At the repaired point v (w itself where F is infinite there), from a subgradient at w.
 
         F(v) - F* <= F(v) - F(w) + bound(w). For a strongly convex F it is repaired as far as
@@ -313,7 +338,13 @@ class GapCertifier(Certifier):
             root = math.sqrt(found.slope**2 + 2.0 * self.mu * max(c, 0.0))
             error = (found.slope + root) / self.mu + away * self.unit
         return replace(
-            found, w=repaired, value=there, base=found.base + rise, distance=away, error=error
+            found,
+            w=repaired,
+            value=there,
+            base=found.base + rise,
+            violation=self.unit * away,
+            distance=away,
+            error=error,
         )
 
 
@@ -323,10 +354,10 @@ class Prover(Protocol):
     certifier: GapCertifier
     found: dict[str, float]
 
-    def quick_gap(self, state: Any) -> Gap | None:
+    def quick_gap(self, state: Any) -> PointGap | None:
         """A cheap bound (None: there is none yet)."""
 
-    def tight_gap(self, state: Any) -> Gap:
+    def tight_gap(self, state: Any) -> PointGap:
         """The best bound that affine calls and one gradient give."""
 
 
@@ -365,8 +396,7 @@ class GapJudge(Judge):
         evidence = Evidence("gap", found.ratio(self.goal), rests)
         if finished:
             evidence = Evidence("schedule", over(found.violation, self.goal.tol), rests)
-        kind = "schedule" if finished else "bound"
-        self.record["proved_by"] = kind if evidence.met else "nothing"
+            self.record["proved_by"] = "schedule" if evidence.met else "nothing"
         proved = self.prover.certifier.proved(
             found.w, found.gradient, found.multiplier, found.error, found.slope, found.distance
         )

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ccmac.certificates.gap import Gap, GapCertifier, GapJudge, Goal, execution_radius
+from ccmac.certificates.gap import GapCertifier, GapJudge, Goal, PointGap, execution_radius
 from ccmac.certificates.stopping import Stop
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
@@ -266,7 +266,7 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         return self._noted(state, found)
 
     # -- the bound -------------------------------------------------------------------
-    def _noted(self, state: PracticalState, found: Gap) -> PracticalState:
+    def _noted(self, state: PracticalState, found: PointGap) -> PracticalState:
         bound = found.bound(found.required(self.goal))
         return replace(
             state,
@@ -279,23 +279,24 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
             travelled=found.travelled,
         )
 
-    def _known(self, state: PracticalState) -> Gap:
+    def _known(self, state: PracticalState) -> PointGap:
         """The latest bound (its point is the iterate it was taken at)."""
-        return Gap(
-            state.w,
-            state.w,
-            state.p,
-            state.value,
-            state.base,
-            state.slope,
-            state.distance,
-            state.travelled,
-            self.objective.L,
-            True,
-            execution_radius(self.realized, 1.0),
+        return PointGap(
+            value=state.value,
+            base=state.base,
+            slope=state.slope,
+            violation=state.distance,
+            travelled=state.travelled,
+            w=state.w,
+            gradient=state.w,
+            p=state.p,
+            distance=state.distance,
+            steepness=self.objective.L,
+            smooth=True,
+            scale=execution_radius(self.realized, 1.0),
         )
 
-    def quick_gap(self, state: PracticalState) -> Gap | None:
+    def quick_gap(self, state: PracticalState) -> PointGap | None:
         """The bound of this very iterate, if the schedule took one."""
         return self._known(state) if state.fresh else None
 
@@ -344,7 +345,7 @@ class AcceleratedGradient(ProvedIteration[GradientState]):
         ahead = new + ((t - 1.0) / following) * (new - state.w)
         return GradientState(new, ahead, following, state.count + 1)
 
-    def quick_gap(self, state: GradientState) -> Gap | None:
+    def quick_gap(self, state: GradientState) -> PointGap | None:
         """At the iterate: 1 gradient, an averaging."""
         return self.certifier.gap(state.w, self.objective.gradient(state.w), self.space.zeros())
 

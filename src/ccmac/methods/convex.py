@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.certificates.gap import GapCertifier, Goal, PointGap
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
 from ccmac.inputs import Array
@@ -30,11 +30,11 @@ class ProvedIteration(RealizedIteration[S]):
         self.goal = goal
         self.found: dict[str, float] = {}
 
-    def quick_gap(self, state: S) -> Gap | None:
+    def quick_gap(self, state: S) -> PointGap | None:
         """A cheap bound; none by default."""
         return None
 
-    def tight_gap(self, state: S) -> Gap:
+    def tight_gap(self, state: S) -> PointGap:
         """At the repaired iterate, for a smooth F."""
         return self.certifier.tight_smooth(self.output(state), self.goal)
 

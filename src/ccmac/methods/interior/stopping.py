@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ccmac.certificates.bound import Proved
-from ccmac.certificates.duality import Duality, DualityGap
+from ccmac.certificates.duality import Duality
 from ccmac.certificates.farkas import Infeasibility
-from ccmac.certificates.gap import Goal
+from ccmac.certificates.gap import Gap, Goal
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Evidence, Judged, Stopping
 from ccmac.methods.interior.active import settled
@@ -111,7 +111,7 @@ class DualityStop(Stopping):
         x, z = iteration.point(state)
         return self.checked(*self.duality.gap(x, z[0], *iteration.multipliers(state)))
 
-    def checked(self, found: DualityGap, proved: Proved) -> Check:
+    def checked(self, found: Gap, proved: Proved) -> Check:
         self.record.update(found.record(self.goal))
         bound = found.bound(self.goal.required(found.travelled))
         return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)

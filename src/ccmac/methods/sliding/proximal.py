@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.certificates.gap import GapCertifier, Goal, PointGap
 from ccmac.certificates.realized import Later
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
@@ -230,7 +230,7 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
             )
         return found
 
-    def _best(self, state: ProximalState) -> tuple[str, Gap]:
+    def _best(self, state: ProximalState) -> tuple[str, PointGap]:
         gaps = {}
         for name, (point, slope, slack) in self.candidates(state).items():
             gaps[name] = self.certifier.gap(point, slope, state.p, slack=slack)
@@ -239,11 +239,11 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         name = min(bounds, key=lambda key: bounds[key])
         return name, gaps[name]
 
-    def quick_gap(self, state: ProximalState) -> Gap | None:
+    def quick_gap(self, state: ProximalState) -> PointGap | None:
         """The better of the two bounds with the dual at hand: 2 residuals, 2 averagings."""
         return self._best(state)[1]
 
-    def tight_gap(self, state: ProximalState) -> Gap:
+    def tight_gap(self, state: ProximalState) -> PointGap:
         """At the repaired better point."""
         name, _ = self._best(state)
         point, slope, slack = self.candidates(state)[name]

@@ -27,7 +27,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.certificates.gap import GapCertifier, Goal, PointGap
 from ccmac.certificates.realized import Later, zero
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
@@ -179,7 +179,7 @@ class SubgradientIteration(ProvedIteration[P]):
         """(point, subgradient, slack) for the bound: at the output, 1 gradient."""
         return state.w, self.objective.gradient(state.w), zero
 
-    def tight_gap(self, state: P) -> Gap:
+    def tight_gap(self, state: P) -> PointGap:
         """At the repaired average; the last iterate's bound is reported next to it (1 gradient)."""
         point, slope, slack = self.averaged(state)
         average = self.certifier.tight_subgradient(point, slope, self.goal, slack)
@@ -295,7 +295,7 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
         slack = self.space.runtime.piggyback(rows)
         return point, slope, lambda: max(float(slack.value[0]), 0.0)
 
-    def quick_gap(self, state: DoublingState) -> Gap | None:
+    def quick_gap(self, state: DoublingState) -> PointGap | None:
         """At the end of a phase: projecting the average subgradient is part of the bound."""
         return self.tight_gap(state) if state.fresh else None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ccmac.certificates.gap import Gap, GapCertifier, GapJudge, Goal, execution_radius
+from ccmac.certificates.gap import GapCertifier, GapJudge, Goal, PointGap, execution_radius
 from ccmac.certificates.stopping import Stop
 from ccmac.errors import InputError
 from ccmac.inputs import Array
@@ -93,7 +93,7 @@ class Sliding(SubgradientIteration[SlidingState]):
         """After the last phase."""
         return state.phase >= len(self.phases)
 
-    def tight_gap(self, state: SlidingState) -> Gap:
+    def tight_gap(self, state: SlidingState) -> PointGap:
         """For a strongly convex F the theorem bounds the error too: ||w - w*||^2 / 2 <= eps."""
         found = super().tight_gap(state)
         if not (self.finished(state) and self.certifier.mu > 0):
