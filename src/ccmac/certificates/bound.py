@@ -116,7 +116,6 @@ def distance_bound(r: float, delta: float, mu: float, L: float) -> float:
 
 
 Pieces = list[Long]  # one x_i an agent
-NUMBERS = 10  # of an agent's row, apart from its vectors
 
 
 @dataclass(frozen=True)
@@ -338,7 +337,8 @@ class Proof:
     @property
     def row(self) -> int:
         """Floats of a share."""
-        return 3 * self.problem.m + 2 * self.problem.q + NUMBERS
+        # Of an agent's row, apart from its vectors.
+        return 3 * self.problem.m + 2 * self.problem.q + 10
 
     @property
     def contribution_cost(self) -> Cost:

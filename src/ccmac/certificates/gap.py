@@ -35,8 +35,6 @@ from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import piece_sums
 
-REPAIRED = 1e-2  # share of the accuracy that a repair, or a projection, may leave
-
 
 @dataclass(frozen=True)
 class Goal:
@@ -294,7 +292,8 @@ class GapCertifier(Certifier):
             size = max(math.sqrt(steep), 1e-300)
             if math.isfinite(objective.L):
                 size = max(size, objective.L * execution_radius(self.realized, radius))
-            epsilon = REPAIRED * goal.epsilon(value)
+            # Share of the accuracy that a repair, or a projection, may leave.
+            epsilon = 1e-2 * goal.epsilon(value)
             return min(epsilon / size, 0.5 * goal.tol / self.unit), epsilon / radius
 
         return known

@@ -40,8 +40,6 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.dual import DualForm, Explicit
 from ccmac.workspace.equations import right_hand_sides
 
-PAIRWISE = 64.0  # operations on an entry and additions on its way into a sum, at most
-
 
 class DualBound:
     """Bounds for multipliers of one eliminated problem."""
@@ -226,7 +224,8 @@ class ExplicitBound:
         own = [gradient_rounding(g, z, L) for g, L in zip(found, self._own_L_z, strict=True)]
         if all(p.has_gram and "prox" in p.capabilities for p in self.explicit.parts):
             # Entry by entry, and pairwise sums for an intercept: not as many terms as entries.
-            own = [off * min(1.0, PAIRWISE / len(z)) for off in own]
+            # Operations on an entry and additions on its way into a sum, at most.
+            own = [off * min(1.0, 64.0 / len(z)) for off in own]
         slopes = np.stack([row.astype(np.float64) for row in found])
         if self.explicit.common:
             slope = self.runtime.common(n * slopes[0])

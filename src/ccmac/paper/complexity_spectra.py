@@ -29,8 +29,6 @@ from ccmac.problem import Problem
 from ccmac.runtime import InProcess
 
 DENSE = 1200
-STEPS = 150
-STORED = 2e7  # floats kept for the Krylov basis
 
 
 def stack_condition(problem: Problem, network: Network) -> tuple[float | None, bool]:
@@ -72,7 +70,8 @@ def _extremes(
 def _ritz_values(normal: Callable[[Array], Array], size: int) -> Array:
     """Ritz values of a positive semidefinite operator on its range, ascending."""
     start = normal(np.random.default_rng(0).standard_normal(size))
-    steps = int(min(STEPS, size, max(20, STORED / size)))
+    # Floats kept for the Krylov basis.
+    steps = int(min(150, size, max(20, 2e7 / size)))
     alone = InProcess(Network.path(1))
     krylov = lanczos(alone, lambda rows: normal(rows[0])[None], start[None], steps)
     if not krylov.steps:

@@ -12,7 +12,6 @@ import scipy
 from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import growth
 
-GRID_DEGREE = 2000  # beyond it a range is that of the proved error: a grid would take seconds
 GRID_ROUNDING = 1e-14  # of a polynomial's values, about 1, in a recurrence of some dozen steps
 
 Apply = Callable[[Array], Array]
@@ -43,7 +42,8 @@ def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[floa
 
     Of large degrees (1 -+ e)^2, where e bounds the error of the interpolant.
     """
-    if len(coefficients) > GRID_DEGREE:
+    # Beyond it a range is that of the proved error: a grid would take seconds.
+    if len(coefficients) > 2000:
         error = 1.0 / growth(len(coefficients), a, b)
         return (1.0 - error) ** 2 - GRID_ROUNDING, (1.0 + error) ** 2 + GRID_ROUNDING
     grid = np.cos(np.linspace(0, np.pi, 64 * (len(coefficients) + 1)))

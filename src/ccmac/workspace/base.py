@@ -39,8 +39,6 @@ KEPT: Mapping[str, frozenset[str]] = {
 }
 """What later solves may keep, and the right-hand sides whose change ends it; the rest is lost."""
 WELL = 1e4  # condition of unit rows up to which their squares tell dependent rows from others
-SQUARES = 20_000  # floats of the sums of squares that are asked for whatever the method
-LIMITS_ROOM = 8  # inequalities and bounds: without the equations known to all they take far longer
 UNSEEN = (
     f"a stack of more than {DENSE} unknowns: whether its channels agree, and what rounding does to "
     "their residuals, is not looked at"
@@ -160,7 +158,8 @@ class Workspace:
         if self.runtime.averaging.hides:
             return False
         plain = self.reduction is None and not self.curvature.conic
-        room = 1 if plain else LIMITS_ROOM
+        # Inequalities and bounds: without the equations known to all they take far longer.
+        room = 1 if plain else 8
         return affordable(self.problem, self.curvature, room)
 
     @property
@@ -232,7 +231,8 @@ class Workspace:
 
         m = self.problem.m
         q = self.problem.q
-        if small and m * (m + 1) / 2 + 2 * m * q + q * q > SQUARES:
+        # Floats of the sums of squares that are asked for whatever the method.
+        if small and m * (m + 1) / 2 + 2 * m * q + q * q > 20_000:
             return self._gathered.get("sums")
         return self.once("sums", ask)
 

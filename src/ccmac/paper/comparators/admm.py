@@ -52,7 +52,6 @@ from ccmac.paper.comparators.tuning import TUNE, refuse_both, tuned
 from ccmac.workspace import Workspace
 
 PENALTIES = (1.0, 0.03, 0.1, 0.3, 3.0, 10.0)
-PROXIMAL = 0.01
 
 
 def balanced_penalty(form: CoupledForm) -> float:
@@ -249,7 +248,7 @@ class Dpmm(PenaltyMethod):
     def builder(self, form: CoupledForm) -> Callable[[float], DpmmIteration]:
         """One proximal weight for all penalties: mu, or L where mu = 0, times ``proximal``."""
         mu, L = form.curvature()
-        weight = (self.proximal or PROXIMAL) * (mu if mu > 0 else L)
+        weight = (self.proximal or 0.01) * (mu if mu > 0 else L)
         return lambda gamma: DpmmIteration(form, gamma, weight)
 
 

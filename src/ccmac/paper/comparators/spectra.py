@@ -14,11 +14,6 @@ from ccmac.linalg.symmetric import gram_extremes
 from ccmac.paper.comparators.reductions import CoupledForm, matrix
 from ccmac.workspace import Workspace
 
-STEPS = 60
-STEPS_LARGE = 16
-LARGE = 5000
-MARGIN = 0.5
-
 
 def largest_norm(form: CoupledForm) -> float:
     """max_i ||A'_i||^2, own rows included: local work and one reduction."""
@@ -44,10 +39,10 @@ def least_eigenvalue(
     """
     drawn = np.random.default_rng(seed).standard_normal((1, width))
     start = work.runtime.average(contribution(drawn))
-    steps = STEPS_LARGE if width > LARGE else min(width + 1, STEPS)
+    steps = 16 if width > 5000 else min(width + 1, 60)
     krylov = lanczos(work.runtime, contribution, start, steps)
     if not krylov.steps:
         return 1.0
     values = np.linalg.eigvalsh(krylov.tridiagonal())
     positive = values[values > 1e-10 * values[-1]]
-    return float(positive[0]) * (1 - 1e-9 if krylov.exhausted else MARGIN)
+    return float(positive[0]) * (1 - 1e-9 if krylov.exhausted else 0.5)

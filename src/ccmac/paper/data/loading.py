@@ -70,7 +70,6 @@ def _read(record: KnownSet, path: Path) -> Dataset:
 
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
-TIMEOUT = 30.0
 
 
 def fetch(record: KnownSet, directory: Path, *, base_url: str = BASE_URL) -> Path:
@@ -99,7 +98,7 @@ def fetch(record: KnownSet, directory: Path, *, base_url: str = BASE_URL) -> Pat
 
 def _download(url: str) -> bytes:
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
+        with urllib.request.urlopen(url, timeout=30.0) as response:
             content = bytes(response.read(LIMIT))
             if response.length:
                 raise http.client.IncompleteRead(content, response.length)

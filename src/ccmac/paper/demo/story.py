@@ -21,8 +21,6 @@ from ccmac.results import Result
 
 METHOD = "cross-apapc"  # gradients only, as in the theory; what auto takes is shown next to it
 AGENTS = 8
-CHI = 5.0
-REGULARIZATION = 1e-2
 TOL = 1e-6
 
 
@@ -61,7 +59,7 @@ def compute() -> Story:
     """Build, look, plan, solve; the same numbers on every machine up to rounding."""
     begun = time.perf_counter()
     data = generate("a1a")
-    uneven = vfl.problem(data.X, data.y, AGENTS, shares=("cross_factor", CHI))
+    uneven = vfl.problem(data.X, data.y, AGENTS, shares=("cross_factor", 5.0))
     even = vfl.problem(data.X, data.y, AGENTS)
     network = Network.ring(AGENTS)
     found = geometry(uneven, network=network)
@@ -82,7 +80,7 @@ def compute() -> Story:
         balanced,
         krylov,
         lift,
-        ridge(data.X, data.y, REGULARIZATION),
+        ridge(data.X, data.y, 1e-2),
         time.perf_counter() - begun,
     )
 

@@ -17,9 +17,9 @@ from ccmac.inputs import Array
 from ccmac.paper.experiments.records import Record
 from ccmac.paper.experiments.runs import network_name
 
-PLATEAU = 1.5
 """Smallest cross factor of the fits: below it the outer degree does not yet follow chi."""
-DRAWS = 2000
+
+PLATEAU = 1.5
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def power_law(
     factors: Sequence[Callable[[Record], float]],
     *,
     least: float = PLATEAU,
-    draws: int = DRAWS,
+    draws: int = 2000,
     seed: int = 0,
 ) -> Fit | None:
     """Fit  count ~ prod_k factor_k^exponent_k  on runs that reached their target with chi >= least.

@@ -22,7 +22,6 @@ from ccmac.errors import CcmacError
 from ccmac.paper.experiments.runs import SuiteRun
 
 Outcome = list[tuple[str, str, float]]
-TICK = 0.5
 WAY = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 
 
@@ -64,7 +63,7 @@ class Pool:
         return sum(worker.task is not None for worker in self.workers)
 
     def _collect(self) -> Iterator[tuple[Sequence[SuiteRun], Outcome | None]]:
-        ready = set(wait([w.pipe for w in self.workers if w.task is not None], timeout=TICK))
+        ready = set(wait([w.pipe for w in self.workers if w.task is not None], timeout=0.5))
         for worker in [w for w in self.workers if w.pipe in ready]:
             task = worker.task
             assert task is not None

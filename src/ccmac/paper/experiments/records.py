@@ -39,7 +39,6 @@ FINISHED = (
     "unbounded",
     "diverged",
 )
-TRACE_ROWS = 1500
 PRODUCTS = "ABCD"
 COUNTS = ("gradients", "argmins", "products", "rounds", "modelled_rounds", "bytes", "seconds")
 ERRORS = ("relative_error", "error_bound")
@@ -175,7 +174,7 @@ def write_record(folder: Path, run: SuiteRun, summary: dict[str, Any], trace: st
         (place / "summary.json").write_text(dumps(content, 1) + "\n", encoding="utf-8")
 
 
-def thinned(text: str, rows: int = TRACE_ROWS) -> str:
+def thinned(text: str, rows: int = 1500) -> str:
     """A trace of at most ``rows`` rows: evenly spaced, first and last kept."""
     lines = text.splitlines()
     body = lines[1:]

@@ -25,7 +25,6 @@ from ccmac.storage.files import atomic_write
 from ccmac.texts import dumps
 from ccmac.version import __version__
 
-POINTS = 120
 AXES = ("gradients", "products", "rounds", "bytes", "seconds")
 
 
@@ -128,7 +127,7 @@ def _trace(record: Record) -> dict[str, list[float]] | None:
     known = np.flatnonzero(np.isfinite(trace[column]))
     if known.size == 0:
         return None
-    keep = known[np.unique(np.linspace(0, known.size - 1, POINTS).round().astype(int))]
+    keep = known[np.unique(np.linspace(0, known.size - 1, 120).round().astype(int))]
     work = "gradients" if trace["gradients"][-1] > 0 else "argmins"
     out = {a: trace[work if a == "gradients" else a][keep] for a in AXES}
     out["error"] = trace[column][keep]

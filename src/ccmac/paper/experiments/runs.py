@@ -13,9 +13,6 @@ import msgspec
 
 from ccmac.network.spec import FAMILIES
 
-FORMAT = 1
-"""Version of the record format; part of every run's name."""
-
 
 @dataclass(frozen=True)
 class SuiteRun:
@@ -46,7 +43,8 @@ class SuiteRun:
         """Readable words and a digest of the content: equal runs have equal names."""
         words = (self.data, f"n{self.agents}", network_name(self.network), self.label)
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(words)).strip("-").lower()
-        return f"{slug[:60]}-{digest({'format': FORMAT, **self.as_dict()})}"
+        # The version of the record format is part of every run's name.
+        return f"{slug[:60]}-{digest({'format': 1, **self.as_dict()})}"
 
     @cached_property
     def solve_key(self) -> str:

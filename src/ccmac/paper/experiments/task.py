@@ -219,14 +219,13 @@ def machine() -> dict[str, Any]:
 
 # -- references ------------------------------------------------------------------------------------
 DENSE = 3000
-RIDGE = 1e-2
 
 
 @lru_cache(maxsize=8)
 def reference_weights(name: str, problem: tuple[tuple[str, Any], ...]) -> Array:
     """w* of  min (1/N) sum loss(Xw, y) + (rho/2N)||Xw||^2 + (lambda/2)||w||^2."""
     options = dict(problem)
-    lam = float(options.get("regularization", RIDGE))
+    lam = float(options.get("regularization", 1e-2))
     rho = float(options.get("shared_regularization", 0.0))
     loss = options.get("loss", "squared")
     if options.get("l1") or loss not in ("squared", "logistic") or lam <= 0:

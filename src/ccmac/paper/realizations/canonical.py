@@ -62,7 +62,6 @@ from ccmac.workspace.equations import block_families, right_hand_sides
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
 MODELS = ("channel-2", "paper-6")
 DENSE_ROWS = 1500
-DENSE_ENTRIES = 4_000_000
 WELL = 1e4  # a cross factor beyond may be that of dependent rows, but for rounding
 
 
@@ -226,7 +225,7 @@ class _Normalizers:
 
     def _fits(self, rows: int) -> bool:
         """Whether so many rows fit a dense factorization."""
-        return rows <= DENSE_ROWS and rows * self.space.size <= DENSE_ENTRIES
+        return rows <= DENSE_ROWS and rows * self.space.size <= 4_000_000
 
     def first(self) -> NormalizedChannel | None:
         """K^_1; None when it has no rows or only zeros."""

@@ -48,8 +48,6 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.declared import ScaledCurvature
 from ccmac.workspace.equations import block_families, right_hand_sides
 
-LOCAL_ACCURACY = 0.5
-
 
 class PenaltyObjective(ExecutionObjective):
     """Phi_loc = F + (r/2) ||A x + B z + alpha W~ y - b||^2 (Equation eq:bridge-penalty).
@@ -195,7 +193,7 @@ def _first(
     """L_1; None when neither H nor C is there."""
     local = None
     if bounds.u_C > 0:
-        p = inverse_root_polynomial(bounds.l_C, bounds.u_C, accuracy=LOCAL_ACCURACY)
+        p = inverse_root_polynomial(bounds.l_C, bounds.u_C, accuracy=0.5)
         local = NormalizedLocal(block_families(problem, space.runtime.ledger)["C"], p)
     if coupling is None and local is None:
         return None

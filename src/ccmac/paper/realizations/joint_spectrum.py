@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from ccmac.paper.realizations.joint import JointSystem
 
 DENSE = 1200
-SINGULAR = 3000
-STEPS = 60
-STEPS_SMALL = 120
-STEPS_TOP = 30
 
 
 @dataclass(frozen=True)
@@ -127,7 +123,7 @@ def joint_spectrum(
         return special
     seed = int(rng.integers(2**31))
     whole = space.runtime.n * space.q <= 4000
-    steps, keep = (STEPS_SMALL, 10**6) if whole else (STEPS, 2)
+    steps, keep = (120, 10**6) if whole else (60, 2)
 
     def ends(first: float, second: float) -> Interval:
         return _with_margin(*system.weighted(first, second).extremes(seed, steps, keep))
@@ -167,7 +163,7 @@ def _identity_spectrum(
         return None
     blocks = problem.blocks("A")
     explicit = all(b is None or has_entries(b) for b in blocks)
-    if not explicit or sum(problem.d.values()) > SINGULAR or np.isnan(beta).any():
+    if not explicit or sum(problem.d.values()) > 3000 or np.isnan(beta).any():
         return None
     values = np.linalg.eigvalsh(_gram(blocks, problem))
     rank = int(np.count_nonzero(values > GRAM_RANK * max(values[-1], 0.0)))
@@ -198,7 +194,7 @@ def _executed_identity(
         return coupling.contributions(*coupling.adjoint(v))[0]
 
     start = rng.standard_normal((1, coupling.width))
-    krylov = lanczos(runtime, contribution, start, STEPS_TOP)
+    krylov = lanczos(runtime, contribution, start, 30)
     values, vectors = np.linalg.eigh(krylov.tridiagonal())
     top = float(values[-1]) + float(krylov.beta[-1] * abs(vectors[-1, -1]))
     square = max(problem.n * top - float(beta @ beta), 0.0)

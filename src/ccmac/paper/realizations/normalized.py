@@ -29,7 +29,6 @@ from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.space import Space
 
 RULES = ("paper", "tight", "exact")
-MATERIALISED = 600  # execution variables, and rows of a channel, that are multiplied out
 
 
 class Channel(ABC):
@@ -249,7 +248,8 @@ def materialised(
         raise InputError("materialise: needs all agents in one process; drop the option")
 
     def chosen(c: PolynomialChannel) -> bool:
-        small = max(space.size, len(c.right)) <= MATERIALISED
+        # Execution variables, and rows of a channel, that are multiplied out.
+        small = max(space.size, len(c.right)) <= 600
         return runtime.fused and whole and small if wanted is None else wanted
 
     return [

@@ -380,7 +380,6 @@ def _deflation(krylov: Krylov, spectrum: Interval, wanted: int | None) -> Normal
 
 
 # -- intervals -------------------------------------------------------------------------------------
-SHARED_ERROR = 0.2  # of the polynomial in S_D
 
 
 def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
@@ -398,7 +397,8 @@ def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
     values = np.linalg.eigvalsh(krylov.tridiagonal()) if krylov.steps else np.ones(1)
     positive = values[values > KERNEL * values[-1]]
     margins = (1 - 1e-9, 1 + 1e-9) if krylov.exhausted else (0.5, 1.1)
-    shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), SHARED_ERROR)
+    # Of the polynomial in S_D.
+    shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), 0.2)
 
 
 def _fix_interval(
