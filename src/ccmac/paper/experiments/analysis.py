@@ -17,9 +17,8 @@ from ccmac.inputs import Array
 from ccmac.paper.experiments.records import Record
 from ccmac.paper.experiments.runs import network_name
 
-"""Smallest cross factor of the fits: below it the outer degree does not yet follow chi."""
-
 PLATEAU = 1.5
+"""Smallest cross factor of the fits: below it the outer degree does not yet follow chi."""
 
 
 @dataclass(frozen=True)
