@@ -19,7 +19,6 @@ import pytest
 import ccmac
 from ccmac.cli import solve as solving
 from ccmac.cli.commands import PLACES
-from ccmac.cli.solution import read_solution
 from ccmac.network import Network
 from ccmac.paper.complexity import complexity
 from ccmac.paper.instances import dispatch
@@ -84,7 +83,7 @@ def test_solve_writes_what_it_prints(run: Run, saved: Path, tmp_path: Path) -> N
     assert max(map(len, told.out.splitlines())) <= 80
     out = tmp_path / "out"
     assert sorted(p.name for p in out.iterdir()) == FILES
-    found = read_solution(out, range(6))
+    found = ccmac.Result.load(out)
     assert np.allclose(found.z, exact.z, atol=1e-7)
     assert all(np.allclose(a, b, atol=1e-7) for a, b in zip(found.x, exact.x, strict=True))
     record = json.loads((out / "summary.json").read_text())
@@ -130,7 +129,7 @@ def test_a_checkpoint_is_continued(run: Run, saved: Path) -> None:
     whole = json.loads(run(*common[:6], *limit, "whole").out)
     assert resumed["iterations"] == whole["iterations"] == 40
     assert resumed["ledger"]["solve"] == whole["ledger"]["solve"]
-    first, second = (read_solution(Path(name), range(8)) for name in ("resumed", "whole"))
+    first, second = (ccmac.Result.load(Path(name)) for name in ("resumed", "whole"))
     assert np.array_equal(first.z, second.z)
 
 
@@ -163,7 +162,7 @@ def test_a_contradiction_exits_three(run: Run, saved: Path) -> None:
         (("solve", "{}", "--max-iterations", "0"), "max_iterations"),
         (("solve", "{}", "--every", "3"), "--checkpoint"),
         (("solve", "{}", "--audit"), "--runtime mpi"),
-        (("solve", "{}", "--warm-start", "nowhere"), "solution.npz"),
+        (("solve", "{}", "--warm-start", "nowhere"), "proof.json: not found"),
         (("solve", "{}", "--out", "file/below"), "cannot be written"),
         (("solve", "{}", "--costs", "round"), "NAME=NUMBER"),
         (("solve", "{}", "--costs", "rounds=1"), "rounds"),
@@ -187,12 +186,13 @@ def test_bad_input_is_one_line_and_exit_two(
 
 
 def test_a_damaged_solution_is_no_start(run: Run, saved: Path, tmp_path: Path) -> None:
-    out = tmp_path / "old"
-    out.mkdir()
-    (out / "solution.npz").write_bytes(b"PK\x03\x04 but no archive")
+    run("solve", saved / "dispatch", "--out", "old")
+    other = run("solve", saved / "calibration", "--warm-start", "old")
+    assert (other.code, "instead of" in other.err) == (2, True)
+    (tmp_path / "old" / "solution.npz").write_bytes(b"PK\x03\x04 but no archive")
     told = run("solve", saved / "dispatch", "--warm-start", "old")
     assert told.code == 2
-    assert "is not a file of plain arrays" in told.err
+    assert "does not match its checksum" in told.err
 
 
 def test_copies_under_a_launcher_are_refused(
@@ -233,7 +233,7 @@ def test_an_interruption_keeps_the_iterate(run: Run, saved: Path, tmp_path: Path
     presser.join()
     assert told.code == 130
     assert "interrupted; continue with --warm-start out" in told.err
-    assert len(read_solution(tmp_path / "out", range(8)).x) == 8
+    assert len(ccmac.Result.load(tmp_path / "out").x) == 8
 
 
 def test_an_interruption_without_a_place_finds_one(
@@ -248,7 +248,7 @@ def test_an_interruption_without_a_place_finds_one(
     told = run("solve", saved / "calibration", "--method", "cross-apapc")
     assert told.code == 130
     assert "--warm-start ccmac-interrupted" in told.err
-    assert len(read_solution(tmp_path / "ccmac-interrupted", range(8)).x) == 8
+    assert len(ccmac.Result.load(tmp_path / "ccmac-interrupted").x) == 8
 
 
 def test_the_installed_command_ends_without_traceback(saved: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccmac.cli.solution import read_solution
+import ccmac
 from cli.conftest import Run
 from launcher import Launcher
 
@@ -37,15 +37,15 @@ def test_ranks_agree_with_one_process_bit_for_bit(
     assert "relay" in parted.stderr
     names = sorted(p.name for p in (tmp_path / "parts").glob("*.npz"))
     assert names == ["solution-0000-0002.npz", "solution-0003-0005.npz"]
-    parts = read_solution(tmp_path / "parts", range(6))
+    parts = ccmac.Result.load(tmp_path / "parts")
     # What another number of ranks gathers replaces the parts.
     gathered = launch(mpiexec, 3, *mpi, tmp_path / "parts", "--gather")
     assert gathered.returncode == 0, gathered.stderr
     assert [p.name for p in (tmp_path / "parts").glob("*.npz")] == ["solution.npz"]
     for told in (parted, gathered):
         assert json.loads(told.stdout)["ledger"] == alone["ledger"]
-    expected = read_solution(tmp_path / "alone", range(6))
-    for each in (parts, read_solution(tmp_path / "parts", range(6))):
+    expected = ccmac.Result.load(tmp_path / "alone")
+    for each in (parts, ccmac.Result.load(tmp_path / "parts")):
         assert np.array_equal(each.z, expected.z)
         assert all(np.array_equal(a, b) for a, b in zip(each.x, expected.x, strict=True))
 
@@ -75,6 +75,7 @@ def test_processes_that_do_not_know_of_each_other_are_refused(saved: Path, mpiex
 
 FULL = """\
 import errno
+import ccmac
 from ccmac.cli import solution
 from ccmac.cli.main import run
 
@@ -140,4 +141,4 @@ def test_sigterm_on_ranks_keeps_state_and_result(
     assert told.returncode in ((143,) if all_of_them else (130, 143)), told.stderr
     assert "Traceback" not in told.stderr
     assert told.stderr.count("interrupted; continue with") == 1
-    assert len(read_solution(out, range(8)).x) == 8
+    assert len(ccmac.Result.load(out).x) == 8

@@ -18,7 +18,6 @@ import pytest
 
 import ccmac
 from ccmac.cli import solution
-from ccmac.cli.solution import read_solution
 from ccmac.errors import InputError
 from ccmac.problem import Problem
 from cli.conftest import Run
@@ -38,7 +37,7 @@ def test_a_result_is_read_as_it_was_written(saved: Path, tmp_path: Path) -> None
     (tmp_path / "solution-0000-0003.npz").write_bytes(b"of another split")
     (tmp_path / "solution-mine.npz").write_bytes(b"mine")
     result = solved(saved, tmp_path)
-    found = read_solution(tmp_path, range(8))
+    found = ccmac.Result.load(tmp_path)
     assert all(np.array_equal(a, b) for a, b in zip(found.x, result.x, strict=True))
     assert np.array_equal(found.multipliers.coupled, result.multipliers.coupled)
     names = {"proof.json", "summary.json", "trace.csv", "solution.npz", "solution-mine.npz"}
@@ -51,7 +50,7 @@ def test_a_solution_of_another_run_than_the_summarys(saved: Path, tmp_path: Path
     content = (tmp_path / "solution.npz").read_bytes()
     (tmp_path / "solution.npz").write_bytes(content[:-1] + b"x")
     with pytest.raises(InputError, match="does not match its checksum"):
-        read_solution(tmp_path, range(8))
+        ccmac.Result.load(tmp_path)
 
 
 @pytest.mark.parametrize("place", ["/proc/new", "file/below"])
@@ -111,7 +110,7 @@ def test_a_signal_in_the_loop_keeps_the_state(
     _, err = job.communicate(timeout=60)
     assert job.returncode == code, err
     assert "Traceback" not in err
-    assert len(read_solution(tmp_path / "out", range(8)).x) == 8
+    assert len(ccmac.Result.load(tmp_path / "out").x) == 8
 
 
 @pytest.mark.parametrize(

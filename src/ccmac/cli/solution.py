@@ -26,15 +26,14 @@ from ccmac.inputs import Array
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
 from ccmac.storage.files import atomic_path, atomic_write, try_file
-from ccmac.storage.npz import read_file, write_npz
-from ccmac.storage.proofs import HEAD, arrays_of, head_of
-from ccmac.texts import MEGABYTE, dumps, loads, read_text
+from ccmac.storage.npz import write_npz
+from ccmac.storage.proofs import HEAD, arrays_of, head_of, load_result
+from ccmac.texts import dumps
 
 WHOLE = "solution.npz"
 TRACE = "trace.csv"
 SUMMARY = "summary.json"
 PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
-BYTES = 64 * MEGABYTE
 # Of every agent one: x3, local3, ...; the other arrays are the same for all.
 AGENTWISE = (
     *("x", "local", "shared", "consensus", "lower", "upper", "cones"),
@@ -146,74 +145,26 @@ def _finish(
             file.unlink()
 
 
-def _listed(out: Path) -> dict[str, str | None]:
-    """The files of the solution in ``out`` with their checksums, as its summary names them.
-
-    Without a summary: whatever has the name of a part.
-    """
-    summary = out / SUMMARY
-    try:
-        parts = loads(read_text(summary, str(summary), BYTES))["parts"]
-        if all(PART.fullmatch(name) and isinstance(sha, str) for name, sha in parts.items()):
-            return dict(parts)
-    except FileNotFoundError:
-        names = sorted(path.name for path in out.glob("solution*.npz"))
-        return {name: None for name in names if PART.fullmatch(name)}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    raise InputError(f"{summary}: is damaged, or of another program; solve again")
-
-
-def read_solution(out: Path, agents: range, sizes: Problem | None = None) -> Solution:
-    """What an earlier solve wrote for ``agents``, to start from; ``sizes`` are compared."""
-    parts = _listed(out)
-    if not parts:
-        raise InputError(f"--warm-start {out}: holds no solution.npz; give the --out of a solve")
-    found: dict[str, Array] = {}
-    for name in sorted(parts):
-        # z and multipliers that all agents know: those of the first
-        found = _read(out / name, parts[name]) | found
-    missing = [i for i in agents if f"x{i}" not in found]
-    if missing or "z" not in found:
-        raise InputError(
-            f"--warm-start {out}: lacks x of agent {missing[0] if missing else 0}; give the --out "
-            "of a solve of the same problem"
-        )
-    if sizes is not None:
-        _check_sizes(out, found, agents, sizes)
-    return Solution([found[f"x{i}"] for i in agents], found["z"], _multipliers(found, agents))
-
-
-def _check_sizes(out: Path, found: Mapping[str, Array], agents: range, problem: Problem) -> None:
-    expected = {"z": problem.q, "coupled": problem.m}
-    for i in agents:
-        expected |= {f"x{i}": problem.d[i], f"local{i}": problem.p[i]}
-        expected |= {f"shared{i}": problem.r[i], f"consensus{i}": problem.q}
-    for name, size in expected.items():
-        if name in found and found[name].shape != (size,):
+def read_start(out: Path, agents: range, problem: Problem) -> Solution:
+    """What an earlier solve wrote, for ``agents``, to start from; sizes are the problem's."""
+    found = load_result(out)
+    dual = found.multipliers
+    sizes = {"z": (len(found.z), problem.q), "agents": (len(found.x), problem.n)}
+    blocks: list[tuple[str, Any, Any]] = [("x", found.x, problem.d)]
+    if dual is not None:
+        sizes["coupled"] = (len(dual.coupled), problem.m)
+        blocks += [("local", dual.local, problem.p), ("shared", dual.shared, problem.r)]
+    for name, rows, expected in blocks:
+        pairs = zip(agents, rows[agents.start : agents.stop], strict=False)
+        sizes |= {f"{name} of agent {i}": (len(row), expected[i]) for i, row in pairs}
+    for name, (has, wanted) in sizes.items():
+        if has != wanted:
             raise InputError(
-                f"--warm-start {out}: {name} has other sizes than the problem, "
-                f"{found[name].shape} instead of {(size,)}"
+                f"--warm-start {out}: {name}: {has} instead of {wanted}; give the --out of a solve "
+                "of the same problem"
             )
-
-
-def _read(path: Path, sha256: str | None) -> dict[str, Array]:
-    arrays = read_file(str(path), path, sha256)
-    if any(array.dtype.kind not in "iuf" for array in arrays.values()):
-        raise InputError(f"{path}: is not a solution; solve again")
-    if not all(np.isfinite(array).all() for array in arrays.values()):
-        raise InputError(f"{path}: holds NaN or infinite entries; start without it")
-    return {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
-
-
-def _multipliers(found: Mapping[str, Array], agents: range) -> Multipliers | None:
-    names = ["coupled", *(f"{k}{i}" for k in ("local", "shared", "consensus") for i in agents)]
-    if any(name not in found for name in names):
-        return None
-    return Multipliers(
-        found["coupled"],
-        [found[f"local{i}"] for i in agents],
-        [found[f"shared{i}"] for i in agents],
-        np.stack([found[f"consensus{i}"] for i in agents]),
-        cones=[found[f"cones{i}"] for i in agents if f"cones{i}" in found],
-    )
+    own = slice(agents.start, agents.stop)
+    if dual is not None:
+        mine = (dual.local[own], dual.shared[own], dual.consensus[own])
+        dual = Multipliers(dual.coupled, *mine, cones=dual.cones[own])
+    return Solution(found.x[own], found.z, dual)

@@ -20,7 +20,7 @@ from ccmac.cli.options import (
     print_json,
 )
 from ccmac.cli.signals import TERMINATED, terminated
-from ccmac.cli.solution import read_solution, try_out, write, write_ranks
+from ccmac.cli.solution import read_start, try_out, write, write_ranks
 from ccmac.errors import InputError
 from ccmac.methods.base import Method
 from ccmac.network import as_network
@@ -204,7 +204,7 @@ def _on_ranks(call: Call, as_json: bool) -> int:
 def _solve(call: Call, problem: Problem, runtime: Runtime | None, owned: range) -> Result:
     network = as_network(call.terms.network, problem.n)
     start = call.running.warm_start
-    warm = None if start is None else read_solution(start, owned, problem)
+    warm = None if start is None else read_start(start, owned, problem)
     options = call.options() | {"costs": parse_costs(call.terms.costs)}
     if runtime is None:
         scheme = by_name(network, options["averaging"], options["costs"])
