@@ -153,12 +153,9 @@ class Table:
         for k, (name, patterns) in enumerate(said.items()):
             if not isinstance(patterns, list) or not all(isinstance(p, str) for p in patterns):
                 raise InputError(f'{file}, {name}: give a list of columns, such as ["x1", "y_*"]')
-            exact = {p for p in patterns if not any(c in p for c in "*?[")}
-            rest = [p for p in patterns if p not in exact]
-            for j, column in enumerate(self.names):
-                if owner[j] < 0 and (
-                    column in exact or any(fnmatch.fnmatchcase(column, p) for p in rest)
-                ):
+            for j in np.flatnonzero(owner < 0):
+                column = self.names[j]
+                if column in patterns or any(fnmatch.fnmatchcase(column, p) for p in patterns):
                     owner[j] = k
         if (owner < 0).any():
             missing = self.names[int(np.argmin(owner))]
