@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import time
 from pathlib import Path
@@ -133,6 +134,26 @@ def test_the_public_file_is_compared_by_what_it_says(tmp_path: Path) -> None:
         ("agent-1.key", "agent-0.key", "cannot be used"),
         ('folder = "agent-1"', 'folder = "agent"', "not found; give a directory"),
         ("patience = 2.0", "patience = -1.0", "patience must be a positive number"),
+        ('0 = "127.0.0.1:', '0 = "127.0.0.1/', "is no address, such as host.example:7001"),
+        ("listen =", "# listen =", "listen is missing: a neighbor dials us; or meet at a relay"),
+        ('0 = "127', '0 = {dial = "sideways"} # "127', "Invalid enum value 'sideways'"),
+        ('0 = "127', '0 = {dial = "relay"} # "127', "is no address"),
+        ('checkpoint = "state-1"', 'checkpoint = "public.toml"', "public.toml"),
+        ("keys/authority.crt", "keys/agent-0.crt", "is not signed by"),
+        ("keys/authority.crt", "keys/authority.key", "is no certificate (PEM)"),
+        ("keys/agent-1.crt", "keys/agent-7.crt", "agent-7.crt"),
+        ("agents = 3", "agents = 0", "agents = 0 must be at least 1"),
+        ("tol = 1e-10", "tol = 0.0", "tol = 0.0 must be a positive number"),
+        ('network = "path"', 'network = "pth"', "pth"),
+        ("cross-apapc", "cross-apap", "cross-apap"),
+        (
+            "q = 3",
+            'q = 3\nabsent = ["west"]',
+            "absent: 'west' is none of agent-0, agent-1, agent-2",
+        ),
+        ("q = 3", 'q = 3\nabsent = ["agent-1"]', "agent 1 is absent by the public file"),
+        ("q = 3", 'q = 3\nnames = ["a", "b"]', "names: give 3 different names"),
+        ("q = 3", 'q = 3\nnames = ["a", "b", "c"]', "is for agent-1, but the public file calls"),
     ],
 )
 def test_bad_settings_are_one_line(
@@ -145,13 +166,28 @@ def test_bad_settings_are_one_line(
 ) -> None:
     folder = trial(tmp_path / "trial", problem)
     file = folder / "me-1.toml"
-    assert old in file.read_text()
-    file.write_text(file.read_text().replace(old, new))
+    [wrong] = [f for f in (file, folder / "public.toml") if old in f.read_text()]
+    wrong.write_text(wrong.read_text().replace(old, new, 1))
     capsys.readouterr()
     assert main(["agent", str(file)]) == 2
     told = capsys.readouterr().err
     assert says in told
     assert told.count("\n") == 1
+
+
+def test_a_port_in_use_and_a_key_that_others_may_read(
+    tmp_path: Path, problem: ccmac.Problem, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = trial(tmp_path / "trial", problem)
+    file = folder / "me-1.toml"
+    host, _, port = str(read_mine(file).listen).rpartition(":")
+    capsys.readouterr()
+    with socket.create_server((host, int(port))):
+        assert main(["agent", str(file)]) == 2
+        assert "cannot listen there (Address already in use" in capsys.readouterr().err
+    (folder / "keys" / "agent-1.key").chmod(0o644)
+    assert main(["agent", str(file)]) == 2
+    assert "others may read it; do: chmod 600" in capsys.readouterr().err
 
 
 def test_an_agent_of_other_sizes_than_the_public_file_is_refused(

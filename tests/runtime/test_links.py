@@ -256,6 +256,37 @@ def test_an_owner_that_was_started_anew_ends_the_run(ring: Neighborhood) -> None
     assert all(isinstance(error, PeerLost) for error in found.values())
 
 
+def test_two_who_both_dial_learn_which_line_is_missing(tmp_path: Path) -> None:
+    pair = Neighborhood(tmp_path / "keys", ccmac.Network.path(2))
+
+    def run(i: int) -> Any:
+        near: dict[int, Any] = {1 - i: (f"agent-{1 - i}", ("127.0.0.1", pair.ports[1 - i]))}
+        here = ("127.0.0.1", pair.ports[i])
+        said = pair.said[i].append
+        with Links(i, near, here, pair.credentials(i), {}, wait=2.0, say=said) as links:
+            links.start()
+
+    found = at_once(run, range(2))
+    for i in range(2):
+        assert isinstance(found[i], PeerLost)
+        assert "one of the two needs dial = 'in'" in " | ".join(pair.said[i])
+
+
+def test_nothing_of_one_system_is_asked_for(
+    ring: Neighborhood, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the loop of Windows does not have, and sockets there do not know."""
+
+    def missing(*_: Any) -> None:
+        raise NotImplementedError
+
+    for name in ("add_reader", "add_writer", "remove_reader", "add_signal_handler"):
+        monkeypatch.setattr(asyncio.SelectorEventLoop, name, missing)
+    for name in ("TCP_CONGESTION", "SO_RCVLOWAT", "SO_REUSEPORT"):
+        monkeypatch.delattr(socket, name)
+    assert at_once(owner(ring), range(4)) == dict.fromkeys(range(4), True)
+
+
 # -- who is not let in -----------------------------------------------------------------------------
 def shake(ring: Neighborhood, credentials: Credentials, to: int) -> ssl.SSLSocket:
     """A plain TLS client."""

@@ -15,6 +15,7 @@ from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import Averaging, by_name
 from ccmac.runtime.distributed import Distributed
 from ccmac.runtime.failure import one_line
+from ccmac.runtime.identity import Identity
 from ccmac.runtime.leading import fingerprint
 from ccmac.runtime.links import Credentials, Links
 from ccmac.runtime.owners import between_owners
@@ -81,18 +82,20 @@ class Owner:
             "the public file": public.digest(),
             "the network": owner.short(fingerprint(self.network, self.averaging).encode()),
         }
+        credentials = Credentials(*files)
+        ends = Identity(credentials, public.revoked).check_own(public.certificate_name(mine.agent))
         links = Links(
             mine.agent,
             owner.neighbors_of(self.place, mine, public, self.network),
             listen,
-            Credentials(*files),
+            credentials,
             facts,
             patience=patience or mine.patience,
             wait=mine.wait,
             names=[public.certificate_name(i) for i in range(public.agents)],
             revoked=public.revoked,
         )
-        if ends := links.identity.check_own(public.certificate_name(mine.agent)):
+        if ends:
             links.say(ends)
         return links
 

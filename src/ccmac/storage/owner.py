@@ -152,7 +152,7 @@ def checked_public(path: Path, public: Public) -> Public:
         raise InputError(f"{path}: tol = {public.tol} must be a positive number, such as 1e-6")
     if public.names and len({*public.names}) != public.agents:
         raise InputError(f"{path}: names: give {public.agents} different names, one for each agent")
-    everybody = {public.certificate_name(i) for i in range(public.agents)}
+    everybody = [public.certificate_name(i) for i in range(public.agents)]
     for name in public.absent:
         if name not in everybody:
             raise InputError(f"{path}: absent: {shown(name)} is none of {', '.join(everybody)}")
