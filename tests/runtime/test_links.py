@@ -85,6 +85,9 @@ def test_a_long_row_finds_the_window_of_its_receiver_open() -> None:
 def frames_of(data: bytes) -> list[Frame]:
     """All whole frames of a stream that ends."""
 
+    async def at_once(length: int) -> None:
+        """Whatever comes is read."""
+
     async def listed() -> list[Frame]:
         reader = asyncio.StreamReader()
         reader.feed_data(data)
@@ -92,7 +95,7 @@ def frames_of(data: bytes) -> list[Frame]:
         found = []
         while True:
             try:
-                found.append(await wire.read(reader))
+                found.append(await wire.read(reader, room=at_once))
             except EOFError:
                 return found
 

@@ -8,11 +8,9 @@ import socket
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ccmac.errors import InputError
-from ccmac.texts import MEGABYTE, cut, open_file, shown
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,11 +20,11 @@ CONGESTION = (b"cubic", b"reno")  # the first that the system allows
 WINDOW = 1 << 22  # bytes that a neighbor may send before we have read any
 
 
-@dataclass(frozen=True)
-class Relayed:
+class Relayed(NamedTuple):
     """The relay that two neighbors dial who take no connections."""
 
-    address: Address
+    host: str
+    port: int
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,12 @@ class Credentials:
         if server:
             context.num_tickets = 0  # a connection is never taken up again by a ticket
         try:
-            for file in (self.certificate, self.key, self.authority):
-                with open_file(Path(file)) as stream:  # a pipe would be waited for
-                    if len(stream.read(MEGABYTE + 1)) > MEGABYTE:
-                        raise OSError(errno.EFBIG, "holds more than a megabyte")
             context.load_cert_chain(self.certificate, self.key, password=_no_password)
             context.load_verify_locations(self.authority)
         except (OSError, ValueError) as error:  # ValueError: of a name that no file has
-            files = ", ".join(map(_named, (self.certificate, self.key, self.authority)))
+            files = ", ".join((self.certificate, self.key, self.authority))
             raise InputError(
-                f"certificates: {files}: cannot be used ({_why(error)}); "
+                f"certificates: {files}: cannot be used ({reason(error)}); "
                 "make some for a trial with: ccmac keys DIR"
             ) from None
         return context
@@ -70,24 +64,12 @@ def listening(address: Address) -> socket.socket:
     """A socket that waits for connections; InputError where that cannot be."""
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     try:
-        if not address[0].isprintable():
-            raise ValueError
-        address[0].encode("idna")
         sock = socket.create_server(address, family=family, backlog=64)
     except (OSError, ValueError) as error:  # ValueError: of a name that no host has
-        where = f"{_named(address[0])}:{address[1]}"
-        raise InputError(f"listen {where}: cannot listen there ({_why(error)})") from None
+        where = "{}:{}".format(*address)
+        raise InputError(f"listen {where}: cannot listen there ({reason(error)})") from None
     sock.setblocking(False)
     return sock
-
-
-def _named(text: str) -> str:
-    """A name as a message repeats it."""
-    return cut(text) if text.isprintable() else shown(text)
-
-
-def _why(error: OSError | ValueError) -> str:
-    return cut(reason(error)) if isinstance(error, OSError) else "that is no name"
 
 
 def hasten(sock: socket.socket) -> None:

@@ -32,37 +32,40 @@ class Identity:
     def check_own(self, name: str) -> str | None:
         """Refuse one's own certificate or key where others would; a line where it ends soon."""
         place = self.credentials.certificate
+        key = self.credentials.key
         chain = certificates(place)
+        if why := self.refusal(name, chain):
+            raise InputError(f"{place}: {why}")
+        if os.name == "posix" and os.stat(key).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise InputError(f"{key}: others may read it; do: chmod 600 {key}")
+        days = (chain[0].not_valid_after_utc - datetime.datetime.now(datetime.UTC)).days
+        return f"the certificate {place} expires in {days} days" if days < SOON else None
+
+    def refusal(self, name: str, chain: list[Any]) -> str | None:
+        """Why a certificate, with those that vouch for it, is not good for ``name`` now."""
         leaf = chain[0]
         now = datetime.datetime.now(datetime.UTC)
+        begins = leaf.not_valid_before_utc
+        ends = leaf.not_valid_after_utc
         if name not in names_of(leaf):
-            raise InputError(
-                f"{place}: is for {', '.join(names_of(leaf)) or 'nobody'}, but the public file "
-                f"calls this agent {name}; take another certificate, or say so under names"
+            return (
+                f"is for {', '.join(names_of(leaf)) or 'nobody'}, but the public file calls this "
+                f"agent {name}; take another certificate, or say so under names"
             )
-        if now < leaf.not_valid_before_utc:
-            raise InputError(
-                f"{place}: is not valid before {leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; "
-                f"is the clock right, which says {now:%Y-%m-%d %H:%M}?"
+        if now < begins:
+            return (
+                f"is not valid before {begins:%Y-%m-%d %H:%M} UTC; is the clock right, which says "
+                f"{now:%Y-%m-%d %H:%M}?"
             )
-        if now > leaf.not_valid_after_utc:
-            raise InputError(
-                f"{place}: expired on {leaf.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; "
-                "renew it with: ccmac keys request"
-            )
+        if now > ends:
+            return f"expired on {ends:%Y-%m-%d %H:%M} UTC; renew it with: ccmac keys request"
         if not _issued(chain, certificates(self.credentials.authority)):
-            raise InputError(f"{place}: is not signed by {self.credentials.authority}")
+            return f"is not signed by {self.credentials.authority}"
         if fingerprint(leaf) in self.revoked:
-            raise InputError(f"{place}: is revoked by the public file; take a new certificate")
+            return "is revoked by the public file; take a new certificate"
         if not both_usages(leaf):
-            raise InputError(f"{place}: is not for clients and servers; ask for both usages")
-        mode = os.stat(self.credentials.key).st_mode
-        if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise InputError(
-                f"{self.credentials.key}: others may read it; do: chmod 600 {self.credentials.key}"
-            )
-        days = (leaf.not_valid_after_utc - now).days
-        return f"the certificate {place} expires in {days} days" if days < SOON else None
+            return "is not for clients and servers; ask for both usages"
+        return None
 
     def sign(self, statement: bytes) -> bytes:
         """A signature of the owner's key, and the certificates by which it is checked."""
@@ -79,15 +82,9 @@ class Identity:
 
         end = 2 + int.from_bytes(proof[:2], "big")
         chain = x509.load_pem_x509_certificates(proof[end:])
-        leaf = chain[0]
-        now = datetime.datetime.now(datetime.UTC)
-        if name not in names_of(leaf) or fingerprint(leaf) in self.revoked:
-            raise ValueError("of another name, or revoked")
-        if not leaf.not_valid_before_utc <= now <= leaf.not_valid_after_utc:
-            raise ValueError("not valid now")
-        if not _issued(chain, certificates(self.credentials.authority)):
-            raise ValueError("of another authority")
-        key: Any = leaf.public_key()
+        if why := self.refusal(name, chain):
+            raise ValueError(why)
+        key: Any = chain[0].public_key()
         try:
             key.verify(proof[2:end], statement, *_scheme(key))
         except InvalidSignature:

@@ -43,7 +43,7 @@ from ccmac.runtime.credentials import (
 )
 from ccmac.runtime.identity import Identity
 from ccmac.runtime.relay import request
-from ccmac.runtime.streams import Streams, plain, secured
+from ccmac.runtime.streams import plain, secured
 from ccmac.runtime.wire import BEAT, BYE, DATA, END, HELLO, REFUSE, Frame, Numbering, Violation
 from ccmac.version import __version__, series
 
@@ -100,13 +100,9 @@ class Peer:
     @property
     def described(self) -> str:
         """Who it is, and where."""
-        if self.place is None:
-            where = "which dials us"
-        elif isinstance(self.place, Relayed):
-            where = "at the relay {}:{}".format(*self.place.address)
-        else:
-            where = "{}:{}".format(*self.place)
-        return f"agent {self.number} ({self.name}, {where})"
+        where = "which dials us" if self.place is None else "{}:{}".format(*self.place)
+        relay = "at the relay " if isinstance(self.place, Relayed) else ""
+        return f"agent {self.number} ({self.name}, {relay}{where})"
 
     @property
     def begun(self) -> bool:
@@ -159,6 +155,7 @@ class Links:
         self._listen = listen
         self._credentials = credentials
         self._seconds = LOST_BEATS * self.beat  # for an answer
+        self._secured = partial(secured, credentials, self._seconds)
         self._names = list(names)
         self.identity = Identity(credentials, revoked)
         self._said: dict[int | None, set[str]] = {}
@@ -178,14 +175,22 @@ class Links:
         self._thread.start()
         self._call(self._begin, sock)
         begun = time.monotonic()
-        while not all(peer.connections for peer in self.links.values()):
-            with suppress(queue.Empty):
-                self._events.get(timeout=WAITING_SECONDS)
-                self._raise()
-                continue
+        while not self._until(lambda: self.failure is not None or self._met(), WAITING_SECONDS):
             absent = [peer.described for peer in self.links.values() if not peer.connections]
             since = f"{time.monotonic() - begun:.0f} s of {self.wait:.0f}"
             self.say(f"waiting for {', '.join(absent)}, {since}")
+        self._raise()
+
+    def _met(self) -> bool:
+        return all(peer.connections for peer in self.links.values())
+
+    def _until(self, done: Callable[[], bool], seconds: float) -> bool:
+        """Whether it is so in time."""
+        end = time.monotonic() + seconds
+        with suppress(queue.Empty):
+            while not done():
+                self._events.get(timeout=max(0.0, end - time.monotonic()))
+        return done()
 
     def name_of(self, agent: int) -> str:
         """In an agent's certificate."""
@@ -244,19 +249,15 @@ class Links:
         if error is None:
             self._call(self._push, BYE, dict.fromkeys(self.links, b""))
             unread = sum(len(m[2]) for p in self.links.values() for m in p.numbering.waiting)
-            end = time.monotonic() + (self.patience if unread < AHEAD // 2 else self.wait) + 1.0
-            with suppress(queue.Empty):
-                while self.failure is None and not all(p.settled for p in self.links.values()):
-                    self._events.get(timeout=max(0.0, end - time.monotonic()))
+            seconds = (self.patience if unread < AHEAD // 2 else self.wait) + 1.0
+            links = self.links.values()
+            self._until(lambda: self.failure is not None or all(p.settled for p in links), seconds)
             if self.failure is not None:
                 self.say(f"{self.failure} (the result here is complete)")
         else:
             if self.failure is None:
                 self._call(self.fail, PeerLost(spoken(error, self.me)))
-            end = time.monotonic() + LINGER_SECONDS
-            with suppress(queue.Empty):
-                while not all(peer.connections for peer in self.links.values()):
-                    self._events.get(timeout=max(0.0, end - time.monotonic()))
+            self._until(self._met, LINGER_SECONDS)
         self.stop()
 
     def stop(self) -> None:
@@ -311,18 +312,13 @@ class Links:
 
     async def _welcome(self, outer: asyncio.StreamWriter) -> None:
         try:
-            await self._talk(*await self._secured(outer, None), None)
+            await self._talk(*await self._secured(outer), None)
         except (OSError, InputError) as error:
             if not isinstance(error, OSError) or isinstance(error, ssl.SSLError):
                 host = (outer.get_extra_info("peername") or ["?"])[0]
                 self._tell(None, f"refused a connection from {host}: {reason(error)}")
         finally:
             outer.transport.abort()
-
-    def _secured(
-        self, outer: asyncio.StreamWriter, name: str | None
-    ) -> Coroutine[Any, Any, Streams]:
-        return secured(outer, self._credentials, name, self._seconds)
 
     async def _dial(self, peer: Peer, place: Address | Relayed) -> None:
         """Connect, stay connected, connect again."""
@@ -342,8 +338,7 @@ class Links:
     async def _reach(self, peer: Peer, place: Address | Relayed) -> None:
         """Of two who dial a relay the one with the smaller number is called by the other."""
         called = isinstance(place, Relayed) and self.me < peer.number
-        address = place.address if isinstance(place, Relayed) else place
-        reader, outer = await plain(address, self._seconds)
+        reader, outer = await plain(place, self._seconds)
         try:
             if isinstance(place, Relayed):
                 nonce = (await _said(reader)).get("nonce")
@@ -360,21 +355,17 @@ class Links:
     async def _watch(self, peer: Peer) -> None:
         """Signs of life; a silent connection is made again, a silent neighbor ends the run."""
         while self.failure is None and not peer.settled:
-            limit = self.patience if peer.connections else self.wait
-            pause = self.beat / 2 if peer.writer is None else self.beat
             if peer.paused:
                 self._hear(peer)
-            left = peer.last + limit - self.loop.time()
-            await asyncio.sleep(max(min(pause, left), 0.01))
+            end = peer.last + (self.patience if peer.connections else self.wait)
+            pause = self.beat / 2 if peer.writer is None else self.beat
+            await asyncio.sleep(max(min(pause, end - self.loop.time()), 0.01))
             silence = self.loop.time() - peer.last
             if silence > (self.patience if peer.connections else self.wait) and not peer.left:
                 what = "has not been heard of" if peer.connections else "did not come"
-                self.fail(
-                    PeerLost(
-                        f"agent {peer.number}: {what} for {silence:.0f} s (says agent {self.me})"
-                        "; the run ends; start all owners again to continue from their checkpoints"
-                    )
-                )
+                line = f"agent {peer.number}: {what} for {silence:.0f} s (says agent {self.me}); "
+                then = "the run ends; start all owners again to continue from their checkpoints"
+                self.fail(PeerLost(line + then))
             elif peer.writer is not None:
                 peer.write(peer.numbering.frame(BEAT))
                 if silence > LOST_BEATS * self.beat:
@@ -406,7 +397,7 @@ class Links:
                 raise Violation("shows a certificate that is revoked")
             self._greet(writer, peer)
             async with asyncio.timeout(self._seconds):
-                frame = await wire.read(reader, room=wire.nobody)
+                frame = await wire.read(reader)
             while peer.newest is writer:
                 if known or frame.kind == END:
                     self._arrived(peer, frame)
@@ -604,7 +595,7 @@ async def _said(reader: asyncio.StreamReader) -> dict[str, Any]:
     """What a relay says, which shows signs of life until it has something to say."""
     while True:
         async with asyncio.timeout(LOST_BEATS * BEAT_SECONDS):
-            frame = await wire.read(reader, room=wire.nobody)
+            frame = await wire.read(reader)
         if frame.kind == HELLO:
             return wire.read_hello(frame.payload) if frame.payload else {}
         if frame.kind != BEAT:

@@ -19,7 +19,6 @@ import secrets
 import socket
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,7 +34,6 @@ SECONDS = 6.0  # for an answer
 BEAT_SECONDS = 1.0  # between signs of life for whoever waits
 IDLE_SECONDS = 60.0  # of silence after which a pair is given up: owners send signs of life
 PIECE = 1 << 16  # bytes that are passed on at a time, and read ahead
-EACH = 64  # connections of one owner, at most
 
 
 def request(identity: Identity, nonce: Any, name: str, seeks: str, *, waits: bool) -> bytes:
@@ -72,7 +70,7 @@ class Guest:
     async def hear(self) -> dict[str, Any]:
         """What the owner says to the relay itself."""
         async with asyncio.timeout(SECONDS):
-            frame = await wire.read(self.reader, room=wire.nobody)
+            frame = await wire.read(self.reader)
         if frame.kind != HELLO:
             raise Violation("did not say who it is")
         return wire.read_hello(frame.payload) if frame.payload else {}
@@ -98,7 +96,7 @@ class Relay:
         self.connections = connections
         self.say = say or (lambda line: print(f"ccmac: relay: {short(line)}", file=sys.stderr))
         self._waiting: dict[tuple[str, str], Guest] = {}
-        self._guests: Counter[str] = Counter()
+        self._guests = 0
 
     async def serve(self, sock: socket.socket) -> None:
         """Until it is cancelled."""
@@ -111,15 +109,11 @@ class Relay:
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         hasten(writer.get_extra_info("socket"))
         guest = Guest(reader, writer)
-        self._guests[""] += 1
+        self._guests += 1
         try:
-            if self._guests.total() > self.connections:
+            if self._guests > self.connections:
                 raise Violation("has no room for more connections")
             await self._introduced(guest)
-            self._guests.subtract({"": 1})
-            self._guests[guest.name] += 1
-            if self._guests[guest.name] > EACH:
-                raise Violation("has no room for more connections of one owner")
             await self._met(guest)
         except Violation as found:
             who = guest.name or (writer.get_extra_info("peername") or ["?"])[0]
@@ -128,7 +122,7 @@ class Relay:
         except (EOFError, OSError):
             pass
         finally:
-            self._guests[guest.name] -= 1
+            self._guests -= 1
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()

@@ -20,7 +20,7 @@ async def plain(address: Address, seconds: float) -> Streams:
 
 
 async def secured(
-    outer: asyncio.StreamWriter, credentials: Credentials, name: str | None, seconds: float
+    credentials: Credentials, seconds: float, outer: asyncio.StreamWriter, name: str | None = None
 ) -> Streams:
     """Shake hands with whoever has a certificate for ``name``; None: as the one who is called.
 

@@ -51,10 +51,6 @@ def encode(kind: int, number: int, acknowledged: int, payload: bytes = b"") -> b
     return HEADER.pack(MAGIC, kind, len(payload), number, acknowledged) + payload
 
 
-async def at_once(length: int) -> None:
-    """Whatever comes is read."""
-
-
 async def nobody(length: int) -> None:
     """No message may come before its sender has said who it is."""
     raise Violation("did not say who it is")
@@ -63,7 +59,7 @@ async def nobody(length: int) -> None:
 async def read(
     reader: asyncio.StreamReader,
     alive: Callable[[], None] = lambda: None,
-    room: Callable[[int], Awaitable[None]] = at_once,
+    room: Callable[[int], Awaitable[None]] = nobody,
 ) -> Frame:
     """The next frame; ``alive`` is called whenever bytes arrive, ``room`` waits until a message of
     so many bytes may be read.

@@ -203,7 +203,7 @@ def neighbors_of(
             said = Neighbor("out" if i < mine.agent else "in", said)
         where = None if said.dial == "in" else address(path, said.address)
         if where is not None and said.dial == "relay":
-            found[i] = (public.certificate_name(i), Relayed(where))
+            found[i] = (public.certificate_name(i), Relayed(*where))
         else:
             found[i] = (public.certificate_name(i), where)
     if mine.listen is None and any(where is None for _, where in found.values()):
