@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".floor"
 EXTRAS = "test,mpi,owners,report,power,cvxpy,files,vfl"
-SHORT = ("tests/test_problem.py", "tests/test_texts.py", "tests/cli/test_hostile_options.py")
+SHORT = ("tests/test_problem.py", "tests/test_texts.py", "tests/cli/test_commands.py")
 
 
 def needed(names: tuple[str, ...]) -> list[str]:

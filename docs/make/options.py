@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import ccmac
-from ccmac.methods.options import described
+from ccmac.methods.base import described
 
 PAGE = Path(__file__).resolve().parents[1] / "methods.md"
 PLACE = re.compile(r"(<!-- options -->\n).*?(<!-- end -->)", re.DOTALL)

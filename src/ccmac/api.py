@@ -14,8 +14,7 @@ from ccmac.certificates.users_rows import lifted
 from ccmac.errors import InputError
 from ccmac.inputs import of_kind, whole
 from ccmac.ledger import Costs
-from ccmac.methods.base import Method, Request, State
-from ccmac.methods.options import options_of
+from ccmac.methods.base import Method, Request, State, options_of
 from ccmac.methods.registry import REGISTRY, parse
 from ccmac.methods.run import Limits, Run, starting_point
 from ccmac.network import Network, as_network

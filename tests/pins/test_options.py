@@ -11,7 +11,7 @@ import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.methods import CrossApapc, Method
-from ccmac.methods.options import options_of
+from ccmac.methods.base import options_of
 from ccmac.methods.registry import REGISTRY, parse
 from ccmac.runtime import InProcess
 from pins.cases import PHASES, solved

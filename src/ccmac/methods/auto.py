@@ -27,7 +27,7 @@ from typing import Any
 
 from ccmac.ledger import GREATEST, Cost, Costs
 from ccmac.methods.apapc import CrossApapc
-from ccmac.methods.base import Method, Prepared, Request
+from ccmac.methods.base import Method, Prepared, Request, option, options_of
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation import CrossContinuation
 from ccmac.methods.direct import STEPS, CrossDirect
@@ -36,7 +36,6 @@ from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local import without_factorizations
 from ccmac.methods.newton.method import REVEAL, USUAL, CrossNewton, steps_after, summable
-from ccmac.methods.options import option, options_of
 from ccmac.methods.realized import CERTIFICATES, REALIZATIONS
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.methods.system import affordable

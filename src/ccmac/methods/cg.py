@@ -43,9 +43,8 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import Shifted
 from ccmac.linalg.tolerances import SETTLED, SWELLED
-from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
+from ccmac.methods.base import Iteration, Prepared, Request, State, known, option, rows, vector
 from ccmac.methods.local import LocalMinimisers, channel_curvatures
-from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import row_dots

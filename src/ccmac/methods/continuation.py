@@ -32,7 +32,7 @@ from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
-from ccmac.methods.base import Prepared, Request, State, known, rows, vector
+from ccmac.methods.base import Prepared, Request, State, known, option, rows, vector
 from ccmac.methods.convex import (
     ConvexMethod,
     ProvedIteration,
@@ -41,7 +41,6 @@ from ccmac.methods.convex import (
     next_adaptation,
     proved,
 )
-from ccmac.methods.options import option
 from ccmac.methods.paper import imported
 from ccmac.realizations.base import AffineSystem, ExecutionObjective
 from ccmac.runtime.space import lengths

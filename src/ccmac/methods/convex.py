@@ -10,8 +10,7 @@ from ccmac.certificates.gap import GapCertifier, Goal, PointGap
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.methods.base import Prepared, Request, S
-from ccmac.methods.options import option
+from ccmac.methods.base import Prepared, Request, S, option
 from ccmac.methods.realized import RealizedIteration, RealizedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space

@@ -22,14 +22,15 @@ import numpy as np
 from ccmac.certificates.bound import Contribution, Pieces, Proof, ProofJudge, Proved
 from ccmac.certificates.duality import Duality, DualityJudge
 from ccmac.certificates.gap import Goal
-from ccmac.certificates.recession import Recessions
+from ccmac.certificates.recession import Recession, Recessions
 from ccmac.certificates.stopping import Stop, Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import Long, halves, product, summed
-from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, vector
-from ccmac.methods.options import option
+from ccmac.linalg.tolerances import PROMISED, RANK
+from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, option, vector
 from ccmac.methods.system import affordable, definite, flat
 from ccmac.runtime.notes import gathered_rows, gathered_rows_cost
 from ccmac.workspace import Workspace
@@ -346,3 +347,53 @@ class CrossDirect(Method):
             certificates=found,
             proves=True,
         )
+
+
+# -- before a method starts ------------------------------------------------------------------------
+UNSEEN = (
+    "the objective slopes along directions without curvature that are too many to be looked at "
+    "together: whether it falls without end is not known; add curvature, limits or equations"
+)
+
+
+def falling(work: Workspace, request: Request) -> Recession | None:
+    """A recession direction that proves that F has no least value; None where none is found.
+
+        d in ker K and ker H,   <g, d> < 0
+
+    No such d exists where every g_i is orthogonal to the (x_i, z) with H_i (x_i, z) = 0 and
+    C_i x_i = 0, as those of least squares are: everybody tells whether its own is. Where one is
+    not, g's part along the free directions of the summed system is tested. Cost: a float with the
+    next message; if somebody slopes, the sum and an averaging for each direction tried.
+    """
+    if "quadratic" not in work.capabilities or (reduced := work.gather_constraints()) is None:
+        return None
+    sloping = work.runtime.piggyback(np.array([[float(slopes)] for slopes in _own_slopes(work)]))
+    if not sloping.value.any():
+        return None
+    if not affordable(work, reduced):
+        work.doubts.append(UNSEEN)
+        return None
+    problem = work.problem
+    forms = [a.objective.polyhedral(problem.d[i], problem.q) for i, a in problem.agents.items()]
+    test = Recessions(work, reduced, forms).test
+    tried = (test(*direction) for direction in Direct(work, reduced).steepest())
+    return next((found for found in tried if found is not None), None)
+
+
+def _own_slopes(work: Workspace) -> list[bool]:
+    """Of the agents owned here: whether g_i has a part on ker H_i and ker C_i."""
+    problem = work.problem
+    found = []
+    for kernel, (i, agent) in zip(work.kernels, problem.agents.items(), strict=True):
+        work.runtime.mind_the_time()
+        H, g, _ = agent.objective.quadratic(problem.d[i], problem.q)
+        d = problem.d[i]
+        N = kernel.basis
+        whole = np.vstack([N.T @ dense(H)[:d], dense(H)[d:]])
+        own = np.hstack([whole[:, :d] @ N, whole[:, d:]])
+        inside = np.concatenate([N.T @ g[:d], g[d:]])
+        fit = np.linalg.lstsq(own, inside, rcond=RANK)[0]
+        left = inside - own @ fit
+        found.append(bool(np.linalg.norm(left) > PROMISED * np.linalg.norm(g)))
+    return found

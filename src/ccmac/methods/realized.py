@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Iteration, Method, Request, S
-from ccmac.methods.options import option
+from ccmac.methods.base import Iteration, Method, Request, S, option
 from ccmac.methods.paper import REALIZATIONS as REALIZATIONS_OF_PAPER
 from ccmac.methods.paper import imported
 from ccmac.realizations.averaged.rule import Wanted, averaged

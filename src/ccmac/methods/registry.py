@@ -9,14 +9,13 @@ from typing import Any
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.auto import Auto
-from ccmac.methods.base import Method
+from ccmac.methods.base import Method, built, described, options_of
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.newton.method import CrossNewton
-from ccmac.methods.options import built, described, options_of
 from ccmac.methods.paper import METHODS, imported
 from ccmac.methods.realized import RealizedMethod
 from ccmac.methods.sliding.method import CrossSliding

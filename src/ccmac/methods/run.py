@@ -32,8 +32,8 @@ from ccmac.linalg.threads import blas_threads
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Asked, Checkpoints
+from ccmac.methods.direct import falling
 from ccmac.methods.driver import Outcome, Settings, drive, observer_of, positions, reporter, watched
-from ccmac.methods.falls import falling
 from ccmac.methods.finish import finish, late_result, without_solution
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.objectives.checks import check_problem

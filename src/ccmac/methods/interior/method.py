@@ -15,14 +15,13 @@ from typing import Any
 from ccmac.certificates.duality import Duality
 from ccmac.certificates.gap import Goal
 from ccmac.errors import MethodRefused
-from ccmac.methods.base import Method, Prepared, Request
+from ccmac.methods.base import Method, Prepared, Request, option
 from ccmac.methods.interior.compressed import compressed, compressible
 from ccmac.methods.interior.equilibration import equilibrating, scaled
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.lifted import Lifted, LiftedStop
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.interior.verdict import Verdicts
-from ccmac.methods.options import option
 from ccmac.workspace import Workspace
 from ccmac.workspace.conic import conic_forms, conic_models
 

@@ -27,10 +27,9 @@ from ccmac.certificates.structure import ExplicitBound, ExplicitJudge
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, vector
+from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, option, vector
 from ccmac.methods.newton.compressed import RangeNewton, has_range
 from ccmac.methods.newton.eliminated import ALIKE, EliminatedNewton
-from ccmac.methods.options import option
 from ccmac.methods.system import Whitened
 from ccmac.plans import SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES

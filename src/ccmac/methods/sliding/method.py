@@ -16,9 +16,8 @@ import numpy as np
 from ccmac.certificates.gap import GapCertifier, GapJudge, execution_radius
 from ccmac.certificates.stopping import Stop
 from ccmac.errors import MethodRefused
-from ccmac.methods.base import Prepared, Request
+from ccmac.methods.base import Prepared, Request, option
 from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
-from ccmac.methods.options import option
 from ccmac.methods.paper import imported
 from ccmac.methods.sliding.parts import Parts, first_weight, split_problem
 from ccmac.methods.sliding.proximal import ProximalPrimalDual

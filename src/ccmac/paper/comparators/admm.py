@@ -36,8 +36,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Prepared, Request, rows
-from ccmac.methods.options import option
+from ccmac.methods.base import Prepared, Request, option, rows
 from ccmac.methods.realized import JudgedMethod
 from ccmac.paper.comparators.local_argmin import LocalArgmin
 from ccmac.paper.comparators.reductions import (

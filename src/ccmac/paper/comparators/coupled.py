@@ -23,8 +23,7 @@ from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import chebyshev_correction, outer_degree
-from ccmac.methods.base import Prepared, Request
-from ccmac.methods.options import option
+from ccmac.methods.base import Prepared, Request, option
 from ccmac.methods.realized import JudgedMethod
 from ccmac.paper.comparators.accelerated import (
     HIGH,

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ccmac.methods.apapc import prepared
-from ccmac.methods.base import Method, Prepared, Request
-from ccmac.methods.options import option
+from ccmac.methods.base import Method, Prepared, Request, option
 from ccmac.methods.realized import CERTIFICATES
 from ccmac.paper.realizations.joint import INTERVALS, joint
 from ccmac.realizations.base import Certificates

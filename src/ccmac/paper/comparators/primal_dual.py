@@ -24,8 +24,7 @@ from typing import ClassVar
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Method, Prepared, Request, State, vector
-from ccmac.methods.options import option
+from ccmac.methods.base import Method, Prepared, Request, State, option, vector
 from ccmac.methods.realized import CERTIFICATES, RealizedIteration
 from ccmac.paper.comparators.tuning import TUNE, refuse_both, tuned
 from ccmac.realizations.averaged.rule import Wanted, averaged
