@@ -23,6 +23,7 @@ from ccmac.objectives import (
     MaxAffine,
     Multinomial,
     Objective,
+    Pinball,
     Quadratic,
     Ridge,
     Separable,
@@ -138,7 +139,12 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: ConcomitantHuber(_y(N), 1.35, 0.2, _weights(N)),
         lambda: ConcomitantHuber(_y(N), 1.1, 0.05, 0.7, intercept=False),
     ],
+    "Pinball": [
+        lambda: Pinball(_matrix(10, N), _y(10), 0.3, 0.5),
+        lambda: Pinball(y=_y(N), quantile=0.8, weight=_weights(N), ridge=0.2),
+    ],
     "Intercept": [
+        lambda: Intercept(Pinball(y=_y(N), quantile=0.3, weight=_weights(N))),
         lambda: Intercept(Logistic(y=_signs(N))),
         lambda: Intercept(Logistic(y=_signs(N), weight=_weights(N))),
         lambda: Intercept(Huber(y=_y(N), delta=0.4, weight=_weights(N))),

@@ -11,7 +11,15 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import ElasticNet, HuberRegressor, Lasso, LogisticRegression, Ridge
+from sklearn.linear_model import (
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LogisticRegression,
+    QuantileRegressor,
+    Ridge,
+)
+from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,6 +30,7 @@ from ccmac.vfl import (
     VerticalHuber,
     VerticalLasso,
     VerticalLogisticRegression,
+    VerticalQuantile,
     VerticalRidge,
     VerticalSVC,
     problem,
@@ -283,3 +292,21 @@ def test_huber_ends_proved_with_the_smallest_penalties() -> None:
     assert ours.result_.status == "optimal"
     assert objective(ours) <= objective(theirs) * (1 + 1e-7)
     assert ours.score(Z, y) == pytest.approx(theirs.score(Z, y), abs=1e-4)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_quantiles_are_those_of_scikit_learn(intercept: bool, weighted: bool) -> None:
+    X, y = load_diabetes(return_X_y=True)
+    X, y = 100 * X[:150, :4], y[:150]
+    s = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
+    options = {"quantile": 0.8, "alpha": 0.02, "fit_intercept": intercept}
+    ours = VerticalQuantile(**options, parties=2).fit(X, y, s)
+    theirs = QuantileRegressor(**options).fit(X, y, s)
+    values = [
+        mean_pinball_loss(y, e.predict(X), alpha=0.8, sample_weight=s) + 0.02 * abs(e.coef_).sum()
+        for e in (ours, theirs)
+    ]
+    assert ours.result_.status == "optimal"
+    assert values[0] == pytest.approx(values[1], rel=1e-8)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)

@@ -13,7 +13,7 @@ from ccmac.objectives.function import Function
 from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.least_squares import LeastSquares, Ridge
 from ccmac.objectives.limited import Limited
-from ccmac.objectives.loss import Hinge, Huber, Logistic
+from ccmac.objectives.loss import Hinge, Huber, Logistic, Pinball
 from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
@@ -39,6 +39,7 @@ KINDS: Mapping[str, type[Objective]] = MappingProxyType(
             Logistic,
             MaxAffine,
             Multinomial,
+            Pinball,
             Quadratic,
             Ridge,
             Separable,
@@ -73,6 +74,7 @@ __all__ = [
     "MaxAffine",
     "Multinomial",
     "Objective",
+    "Pinball",
     "Quadratic",
     "Ridge",
     "Separable",

@@ -25,10 +25,10 @@ from ccmac.linalg.extended import Long
 from ccmac.linalg.symmetric import weighted_gram
 from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.loss import Hinge, Loss, MarginLoss
+from ccmac.objectives.loss import Hinge, Loss, MarginLoss, Pinball
 from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.offsets import class_offsets, root
-from ccmac.objectives.polyhedral import Polyhedral, hinges
+from ccmac.objectives.polyhedral import Polyhedral
 
 CORRECTIONS = 3  # gradients in the long format, and Newton's steps between them
 BENT = 1e-12  # of all weights: curvature in b that is more than rounding
@@ -59,16 +59,16 @@ class Intercept(Function):
         elementwise = isinstance(loss, Loss) and loss.M is None and not loss.ridge
         squared = isinstance(loss, Function) and "quadratic" in loss.capabilities
         elementwise = elementwise or (squared and loss.coordinatewise)
-        hinge = isinstance(loss, Hinge) and not loss.ridge
+        hinge = isinstance(loss, Hinge | Pinball) and not loss.ridge
         if not (elementwise or hinge or isinstance(loss, Multinomial)):
             raise InputError(
-                f"Intercept: takes Huber, Logistic (without M and ridge), Hinge (without ridge), a "
-                f"squared loss of single entries or Multinomial, not {type(loss).__name__}"
+                f"Intercept: takes Huber, Logistic (without M and ridge), Hinge, Pinball "
+                f"(without ridge), squared single entries or Multinomial, not {type(loss).__name__}"
             )
         self.loss: Function = loss
         self.each: Function = loss  # the loss of scores
         if hinge and loss.M is not None:
-            self.each = Hinge(y=loss.y, weight=loss.weight)
+            self.each = loss.over(None)
         self.convex = loss.convex
         smooth = "gradient" in loss.capabilities
         self.capabilities = frozenset(
@@ -108,7 +108,7 @@ class Intercept(Function):
 
     def scores(self, v: Array) -> Array:
         """v, or Mv."""
-        M = self.loss.M if isinstance(self.loss, Hinge) else None
+        M = self.loss.M if isinstance(self.loss, Hinge | Pinball) else None
         return v if M is None else np.asarray(M @ v)
 
     def _best(self, v: Array, step: Step) -> float:
@@ -135,11 +135,10 @@ class Intercept(Function):
 
     def polyhedral_at(self, size: int) -> Polyhedral:
         """The hinges with b as a free slack."""
-        if not isinstance(self.loss, Hinge):
+        if not isinstance(self.loss, Hinge | Pinball):
             return super().polyhedral_at(size)
         M = sp.eye_array(size, format="csr") if self.loss.M is None else self.loss.M
-        term = hinges(self.loss.weight, M, -self.loss.minus_y, intercept=True)
-        return Polyhedral.zero(size).with_terms(term)
+        return Polyhedral.zero(size).with_terms(self.loss.epigraph(M, intercept=True))
 
     def gradient_at(self, v: Array) -> Array:
         """grad loss at the fitted scores."""

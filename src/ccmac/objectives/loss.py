@@ -23,7 +23,7 @@ from ccmac.linalg.symmetric import diagonal_matrix, gram_extremes
 from ccmac.objectives.entrywise import margin_root, rise
 from ccmac.objectives.function import Step
 from ccmac.objectives.linear import Linear, row_norms_squared
-from ccmac.objectives.polyhedral import Polyhedral, hinges
+from ccmac.objectives.polyhedral import Epigraph, Polyhedral, hinges, pinballs
 
 
 class Loss(Linear):
@@ -337,6 +337,100 @@ class Hinge(MarginLoss):
 
     def polyhedral_at(self, size: int) -> Polyhedral:
         M = sp.eye_array(size, format="csr") if self.M is None else self.M
-        H = diagonal_matrix(np.full(size, self.ridge))
-        form = Polyhedral.quadratic(H, np.zeros(size), 0.0)
-        return form.with_terms(hinges(self.weight, M, -self.minus_y))
+        return kinked(size, self.ridge, self.epigraph(M))
+
+    def epigraph(self, M: Any, share: float = 1.0, *, intercept: bool = False) -> Epigraph:
+        """``share`` times the hinges of scores Mv, or Mv + b."""
+        return hinges(share * self.weight, M, -self.minus_y, intercept=intercept)
+
+    def over(self, M: Any, share: float = 1.0) -> Hinge:
+        """``share`` times the same of scores Mv."""
+        return Hinge(M, self.y, share * self.weight, share * self.ridge)
+
+
+class Pinball(Loss):
+    """max(q r_j, (q - 1) r_j) of r = y - Mv: at the least of it Mv is the quantile q.
+
+    Parameters
+    ----------
+    M : matrix, optional
+        Rows of data; None stands for the identity.
+    y : array_like, optional
+        Targets.
+    quantile : float
+        q, between 0 and 1.
+    weight : float or array_like
+        Of the whole sum, or of each row.
+    ridge : float
+        Adds (ridge/2) ||v||^2.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> import numpy as np
+    >>> f = ccmac.objectives.Pinball(None, [1.0, -1.0], quantile=0.75)
+    >>> f.value(np.zeros(2), np.zeros(0))
+    1.0
+    """
+
+    arguments = ("M", "y", "quantile", "weight", "ridge")
+    slope_lipschitz = math.inf
+
+    def __init__(
+        self,
+        M: Any = None,
+        y: Any = None,
+        quantile: float = 0.5,
+        weight: Any = 1.0,
+        ridge: float = 0.0,
+    ) -> None:
+        super().__init__(M, real_vector("Pinball, y", y), weight, ridge)
+        self.quantile = positive("Pinball, quantile", quantile)
+        if self.quantile >= 1:
+            raise InputError(f"Pinball, quantile: is {quantile}; it must be between 0 and 1")
+        self.capabilities |= {"polyhedral"}
+
+    @property
+    def parameters(self) -> tuple[Array | float, ...]:
+        return self._targets, self.quantile
+
+    @property
+    def _targets(self) -> Array:
+        assert self.y is not None
+        return self.y
+
+    def terms(self, u: Array) -> Array:
+        """q r, or (q - 1) r where r = y - u is negative."""
+        r = self._targets - u
+        return np.maximum(self.quantile * r, (self.quantile - 1.0) * r)
+
+    @staticmethod
+    def slope(u: Array, out: Array, *parameters: Any) -> None:
+        """-q where u < y, else 1 - q."""
+        y, quantile = parameters
+        np.greater_equal(u, y, out=out)
+        out -= quantile
+
+    def prox_terms(self, v: Array, step: Step) -> Array:
+        """Towards y by q step from below, by (1 - q) step from above."""
+        y = self._targets
+        low = np.minimum(v + self.quantile * step, y)
+        return np.asarray(np.where(v < y, low, np.maximum(v - (1.0 - self.quantile) * step, y)))
+
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        M = sp.eye_array(size, format="csr") if self.M is None else self.M
+        return kinked(size, self.ridge, self.epigraph(M))
+
+    def epigraph(self, M: Any, share: float = 1.0, *, intercept: bool = False) -> Epigraph:
+        """``share`` times the loss of scores Mv, or Mv + b."""
+        return pinballs(share * self.weight, M, self._targets, self.quantile, intercept=intercept)
+
+    def over(self, M: Any, share: float = 1.0) -> Pinball:
+        """``share`` times the same of scores Mv."""
+        return Pinball(M, self.y, self.quantile, share * self.weight, share * self.ridge)
+
+
+def kinked(size: int, ridge: float, term: Epigraph) -> Polyhedral:
+    """One epigraph and (ridge/2) ||v||^2."""
+    H = diagonal_matrix(np.full(size, ridge))
+    return Polyhedral.quadratic(H, np.zeros(size), 0.0).with_terms(term)

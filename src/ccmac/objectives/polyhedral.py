@@ -50,9 +50,9 @@ class Epigraph:
         """A multiplier near ``nu`` with a + T'nu >= 0, up to rounding of the sum."""
         inside = np.clip(nu, self.low, self.high)
         if self.signs is not None:  # the heavier side gives way
-            up = self.signs > 0
-            one = abs(float(inside[up].sum()))
-            other = abs(float(inside[~up].sum()))
+            up = self.signs * inside > 0
+            one = abs(float(inside @ np.where(up, self.signs, 0.0)))
+            other = abs(float(inside @ np.where(up, 0.0, self.signs)))
             lighter = min(one, other) / max(one, other, TINY)
             return inside * np.where(up == (one > other), lighter, 1.0)
         if not self.simplex:
@@ -64,8 +64,9 @@ class Epigraph:
         """The best free t, where there are ``signs``: a root of a sum of jumps."""
         assert self.signs is not None
         kinks = -self.signs * image
-        heights = np.broadcast_to(np.abs(np.asarray(self.high) - self.low), image.shape)
-        return crossing(kinks, kinks, heights, -float(heights[self.signs > 0].sum()))
+        high, low = (np.broadcast_to(end, image.shape) for end in (self.high, self.low))
+        start = np.where(self.signs > 0, low, -high).sum()
+        return crossing(kinks, kinks, np.abs(high - low), float(start))
 
     def slack(self, image: Array) -> Array:
         """t with the least a't where R v - h = ``image``."""
@@ -213,6 +214,25 @@ def hinges(weight: float | Array, M: Any, y: Array, *, intercept: bool = False) 
         return Epigraph(R, T, np.ones(len(y)), a, -weight, 0.0)
     T = sp.csr_array(sp.hstack([T, sp.csr_array(y[:, None])]))
     return Epigraph(R, T, np.ones(len(y)), np.append(a, 0.0), -weight, 0.0, free=1, signs=y)
+
+
+def pinballs(
+    weight: float | Array, M: Any, y: Array, quantile: float, *, intercept: bool = False
+) -> Epigraph:
+    """weight sum_j max(q r_j, (q - 1) r_j) of r = y - Mv = p - m, as min weight (q p + (1 - q) m).
+
+    ``intercept``: of Mv + b, minimised over b, which joins the slacks as a free one.
+    """
+    one = sp.eye_array(len(y), format="csr")
+    every = np.broadcast_to(weight, len(y))
+    low, high = -quantile * every, (1.0 - quantile) * every
+    T = sp.csr_array(sp.hstack([one, -one]))
+    a = np.append(-low, high)
+    if not intercept:
+        return Epigraph(M, T, y, a, low, high)
+    signs = np.ones(len(y))
+    T = sp.csr_array(sp.hstack([T, sp.csr_array(signs[:, None])]))
+    return Epigraph(M, T, y, np.append(a, 0.0), low, high, free=1, signs=signs)
 
 
 def maximum(M: Any, c: Array) -> Epigraph:

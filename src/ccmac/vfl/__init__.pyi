@@ -3,7 +3,13 @@ from .classifiers import VerticalLogisticRegression, VerticalLogisticRegressionC
 from .formulation import VflProblem, problem
 from .glm import VerticalGamma, VerticalInverseGaussian, VerticalPoisson, VerticalTweedie
 from .labels import LOSSES
-from .regressors import VerticalElasticNet, VerticalHuber, VerticalLasso, VerticalRidge
+from .regressors import (
+    VerticalElasticNet,
+    VerticalHuber,
+    VerticalLasso,
+    VerticalQuantile,
+    VerticalRidge,
+)
 from .shares import cross_factor_weights
 
 __all__ = [
@@ -16,6 +22,7 @@ __all__ = [
     "VerticalLogisticRegression",
     "VerticalLogisticRegressionCV",
     "VerticalPoisson",
+    "VerticalQuantile",
     "VerticalRidge",
     "VerticalSVC",
     "VerticalTweedie",

@@ -50,6 +50,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     regularization: float = 1e-2
     l1: float = 0.0
     delta: float = 1.0
+    quantile: float = 0.5
     intercept: bool = True
     standardize: bool = False
     share_labels: bool = True
@@ -263,6 +264,7 @@ def _fitted(
         agreement.delta,
         labels.outputs,
         agreement.intercept and not centred,
+        quantile=agreement.quantile,
     )
     mean, scale = column_moments(table.X, None, centre=centre, scale=agreement.standardize)
     part = labels.loss(model, centred, runtime.n)
@@ -300,7 +302,11 @@ def _tried(
         model, _ = _fitted(agreement, table.taken(fit), labels.of(fit), runtime)
         own = model.scores(table.taken(left))
         total[left] = runtime.average(own.reshape(1, -1))[0].reshape(own.shape) * runtime.n
-    found = {} if labels.y is None else judged(agreement.loss, labels.y, total)
+    found = (
+        {}
+        if labels.y is None
+        else judged(agreement.loss, labels.y, total, quantile=agreement.quantile)
+    )
     return {"regularization": strength} | found
 
 

@@ -44,6 +44,7 @@ FURTHER = (
     "alpha",
     "offset",
     "power",
+    "quantile",
 )
 
 
@@ -87,7 +88,8 @@ def problem(
     n_agents : int, optional
         Deal the columns of one table out at random to so many.
     loss : str
-        "squared", "huber", "absolute", "logistic", "hinge" or "multinomial".
+        "squared", "huber", "absolute", "quantile", "logistic", "hinge", "multinomial", "poisson",
+        "gamma", "tweedie" or "inverse-gaussian".
     regularization : float
         lambda of (1/N) sum loss + (lambda/2) ||w||^2.
     partition_seed : int
@@ -103,7 +105,7 @@ def problem(
     delta : float
         Huber's threshold, in the units of y.
     **further
-        parties, key, join, intercept, standardize, sample_weight.
+        parties, key, join, intercept, standardize, sample_weight, offset, power, quantile.
 
     Returns
     -------
@@ -137,8 +139,8 @@ def problem(
     model = VerticalModel(
         loss, data.rows, regularization, l1, shared_regularization, delta, data.outputs
     )
-    if options["power"] is not None:
-        model = replace(model, power=options["power"])
+    own = {name: options[name] for name in ("power", "quantile") if options[name] is not None}
+    model = replace(model, **own)
     return formulated(
         data,
         model,

@@ -16,7 +16,7 @@ MARGINS = ("logistic", "hinge")
 CLASSES = (*MARGINS, "multinomial")
 POWERS = {"poisson": 1.0, "gamma": 2.0, "inverse-gaussian": 3.0}  # of the variance
 DEVIANCES = (*POWERS, "tweedie")
-LOSSES = ("squared", "huber", "absolute", *CLASSES, *DEVIANCES)
+LOSSES = ("squared", "huber", "absolute", "quantile", *CLASSES, *DEVIANCES)
 LISTED = 4
 OTHERS = (str, bytes, np.timedelta64, np.datetime64)
 """Of single values: what NumPy, by its version, turns into numbers though it is none."""

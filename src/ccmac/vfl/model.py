@@ -30,6 +30,7 @@ from ccmac.objectives import (
     Intercept,
     Logistic,
     Multinomial,
+    Pinball,
     Quadratic,
     Separable,
     SquaredDistance,
@@ -46,7 +47,7 @@ class VerticalModel:
 
     ``delta`` is Huber's threshold; with ``least`` > 0 it counts in multiples of a scale, at least
     that large, that is fitted as well (:mod:`ccmac.objectives.concomitant`).
-    ``power`` is that of the variance, of loss "tweedie".
+    ``power`` is that of the variance, of loss "tweedie"; ``quantile`` is of that loss.
     """
 
     loss: str
@@ -59,6 +60,7 @@ class VerticalModel:
     fits_intercept: bool = False
     least: float = 0.0
     power: float = 1.5
+    quantile: float = 0.5
 
     def __post_init__(self) -> None:
         known(self.loss)
@@ -77,9 +79,11 @@ class VerticalModel:
         return 1.0 if self.loss in (*CLASSES, *DEVIANCES) else math.sqrt(self.rows)
 
     def in_units(self, columns: float, labels: float) -> VerticalModel:
-        """The same model over labels^2, of columns and labels divided by these units (a loss with
-        its scale, which grows in proportion to the labels: over labels).
+        """The same model over labels^2, of columns and labels divided by these units (a loss that
+        grows in proportion to the labels: over labels).
         """
+        if self.loss == "quantile":
+            return replace(self, ridge=self.ridge * labels / columns**2, l1=self.l1 / columns)
         if self.least:
             ridge = self.ridge * labels / columns**2
             least = self.least / labels
@@ -152,6 +156,8 @@ class VerticalModel:
             return ConcomitantHuber(*scaled, intercept=self.fits_intercept)
         if self.loss == "huber":
             return Huber(y=y / root, delta=self.delta / root, weight=weight, ridge=share * rho)
+        if self.loss == "quantile":
+            return Pinball(None, y / root, self.quantile, weight / root, share * rho)
         if np.ndim(weight):
             raise InputError("vfl: loss 'absolute' takes no sample_weight; use loss 'huber'")
         part: Function = L1(share / root, centre=y / root)

@@ -1,10 +1,11 @@
-"""Vertical regression: ridge, lasso, elastic net, Huber.
+"""Vertical regression: ridge, lasso, elastic net, Huber, quantiles.
 
 Objectives as in scikit-learn, with the intercept unpenalized and weights s_j of the rows:
 
     VerticalRidge        sum_j s_j (y_j - x_j'w - b)^2 + alpha ||w||^2
     VerticalElasticNet   (1/2W) sum_j s_j (y_j - x_j'w - b)^2 + alpha l1_ratio ||w||_1
                          + (alpha/2) (1 - l1_ratio) ||w||^2           (VerticalLasso: l1_ratio 1)
+    VerticalQuantile     (1/W) sum_j s_j max(q r_j, (q - 1) r_j) + alpha ||w||_1,  r = y - x'w - b
     VerticalHuber        sum_j s_j (sigma + H((y_j - x_j'w - b)/sigma) sigma) + alpha ||w||^2
 
 W = sum_j s_j; H(t) = t^2 up to epsilon, then 2 epsilon |t| - epsilon^2. Huber's objective is
@@ -330,6 +331,73 @@ class VerticalHuber(VerticalRegressor):
         tables, y, _, _ = self._aligned(X, y)  # rows of no weight as well
         residuals = np.ravel(y).astype(np.float64) - self._summed(tables)[:, 0]
         self.outliers_ = np.abs(residuals) > epsilon * self.scale_
+        return self
+
+
+@estimator
+class VerticalQuantile(VerticalRegressor):
+    """The quantile of y given the columns, as scikit-learn's QuantileRegressor.
+
+    ``tol`` bounds the value: of the mean pinball loss over the labels' deviation.
+
+    Parameters
+    ----------
+    quantile : float
+        Between 0 and 1; 0.5 is the median.
+    alpha : float
+        Factor of ||w||_1.
+    fit_intercept : bool
+        Whether a constant is fitted; it is never penalized.
+    standardize : bool
+        Divide every column by its standard deviation; each party does it alone.
+    preprocess : "standard", transformer or mapping, optional
+        What turns a party's own columns into numbers: medians, scales and one-hot categories, or a
+        scikit-learn transformer; each party fits it alone (:mod:`ccmac.vfl.preparation`).
+    parties : int, list or mapping, optional
+        How the columns of one table are dealt out.
+    key : str, optional
+        The column that joins the rows; by default the tables' index.
+    join : {"strict", "inner"}
+        Refuse keys that some party lacks, or keep the common ones.
+    shares : array_like, tuple or str, optional
+        Shares of the predictions; equal by default (:func:`ccmac.vfl.problem`).
+    network : Network, str, graph or matrix, optional
+        Who talks to whom; by default all to all.
+    method : str or Method
+        As in :func:`ccmac.solve`.
+    tol : float
+        The proved error, in units in which columns and labels have a deviation of about one.
+    max_iter : int
+        Limit of iterations.
+    warm_start : bool
+        Start from the last fit.
+
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmac.vfl import VerticalQuantile
+    >>> random = np.random.default_rng(0)
+    >>> tables = {"bank": random.standard_normal((60, 2)), "shop": random.standard_normal((60, 3))}
+    >>> y = tables["bank"][:, 0] + random.standard_normal(60)
+    >>> model = VerticalQuantile(0.9, alpha=0.01).fit(tables, y)
+    >>> float(np.mean(y <= model.predict(tables) + 1e-6)) >= 0.9
+    True
+    """
+
+    quantile: float = 0.5
+    _: KW_ONLY
+    alpha: float = 1.0
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the quantile of y from the parties' columns."""
+        quantile = positive("VerticalQuantile, quantile", self.quantile)
+        alpha = nonnegative("VerticalQuantile, alpha", self.alpha)
+        data = self._read(X, y, "quantile", sample_weight)
+        model = self._model(data, "quantile", 0.0, l1=alpha, quantile=quantile)
+        problem = self._solved(data, model)
+        self.coef_ = problem.weights(self.result_)
+        self.intercept_ = float(problem.intercept(self.result_)[0])
         return self
 
 

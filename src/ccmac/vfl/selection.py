@@ -38,7 +38,9 @@ def derived(loss: str, scores: Array) -> dict[str, Array]:
     return {}
 
 
-def judged(loss: str, y: Array, scores: Array, power: float = 1.5) -> dict[str, float]:
+def judged(
+    loss: str, y: Array, scores: Array, *, power: float = 1.5, quantile: float = 0.5
+) -> dict[str, float]:
     """What is to be as small as possible comes first; labels y as a loss takes them."""
     try:
         from sklearn import metrics
@@ -67,6 +69,8 @@ def judged(loss: str, y: Array, scores: Array, power: float = 1.5) -> dict[str, 
         power = POWERS.get(loss, power)
         found = metrics.mean_tweedie_deviance(y, np.exp(score), power=power)
         return {"deviance": float(found)}
+    if loss == "quantile":
+        return {"pinball": float(metrics.mean_pinball_loss(y, score, alpha=quantile))}
     squared = float(np.mean((y - score) ** 2))
     absolute = float(np.mean(np.abs(y - score)))
     first = {"mean_squared_error": squared, "mean_absolute_error": absolute}

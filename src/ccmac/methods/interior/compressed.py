@@ -31,8 +31,7 @@ from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function
 from ccmac.objectives.intercept import Intercept
-from ccmac.objectives.loss import Hinge
-from ccmac.objectives.polyhedral import hinges
+from ccmac.objectives.loss import Hinge, Pinball
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Agent, Problem
@@ -100,10 +99,10 @@ def _kind(agent: Agent) -> float:
     return 1.0 if f.z_part is None or f.z_part.isotropic() is not None else 0.0
 
 
-def _hinge(loss: Function | None) -> Hinge | None:
-    """The hinge loss, also inside an Intercept."""
+def _hinge(loss: Function | None) -> Hinge | Pinball | None:
+    """The loss with kinks, also inside an Intercept."""
     inner = loss.loss if isinstance(loss, Intercept) else loss
-    return inner if isinstance(inner, Hinge) else None
+    return inner if isinstance(inner, Hinge | Pinball) else None
 
 
 def slope(loss: Function | None, z: Array, multipliers: Array, share: float) -> Array:
@@ -113,9 +112,8 @@ def slope(loss: Function | None, z: Array, multipliers: Array, share: float) -> 
     hinge = _hinge(loss)
     if hinge is not None:
         one = sp.eye_array(len(z), format="csr")
-        labels = -hinge.minus_y
-        term = hinges(share * hinge.weight, one, labels, intercept=hinge is not loss)
-        return np.asarray(share * hinge.ridge * z + labels * term.steady(multipliers))
+        term = hinge.epigraph(one, share, intercept=hinge is not loss)
+        return np.asarray(share * hinge.ridge * z + term.R.T @ term.steady(multipliers))
     return loss.gradient_at(z)
 
 
@@ -218,8 +216,7 @@ class Compressed:
         hinge = _hinge(loss)
         if hinge is not None:
             weight = share * np.broadcast_to(hinge.weight, self.m)
-            y = np.broadcast_to(-hinge.minus_y, self.m)
-            whole = Hinge(self.Q, y, weight, share * hinge.ridge)
+            whole = hinge.over(self.Q, share)
             changed = whole if hinge is loss else Intercept(whole)
             return changed, share * hinge.ridge, _length(weight), 0.0
         known = loss.isotropic()
