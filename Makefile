@@ -1,4 +1,4 @@
-# make demo | test | test-docs | lint | pins | adversarial | checked | tampered | fuzz | interior | cvxpy | soak | bench | reproduce | docs | release-check | attacked | relayed | clean      needs only python3 (3.11+) and make
+# make demo | test | test-docs | lint | pins | checked | tampered | fuzz | cvxpy | soak | bench | reproduce | docs | release-check | attacked | relayed | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-docs lint pins adversarial checked tampered fuzz interior cones cvxpy bench reproduce docs clean release-check lock soak test-floor test-floor-short attacked relayed
+.PHONY: demo test test-docs lint pins checked tampered fuzz cones cvxpy bench reproduce docs clean release-check lock soak test-floor test-floor-short attacked relayed
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -41,29 +41,20 @@ test: lint
 test-docs: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "gallery or browser"
 
-# Thousands of problems judged in exact arithmetic: make adversarial COUNT=4000 SEED=7
+# Thousands of problems, all that is claimed of them judged by ccmac-check: make checked COUNT=4000
 COUNT ?= 2000
-SEED ?= 1000
 
-adversarial: $(VENV)/.installed-test
-	$(BIN)/python tests/adversarial/sweep.py --count $(COUNT) --seed $(SEED) --jobs $(WORKERS) \
-		--json out/adversarial.json
-
-# What results claim, held against ccmac-check: make checked COUNT=2000
 checked: $(VENV)/.installed-test
-	$(BIN)/python tests/checker/sweep.py 0 $(COUNT)
-	$(BIN)/python tests/checker/sweep.py 0 300 --source interior
+	$(BIN)/python tests/checker/sweep.py adversarial --count $(COUNT) --jobs $(WORKERS)
+	$(BIN)/python tests/checker/sweep.py interior --count 500 --jobs $(WORKERS)
+	$(BIN)/python tests/checker/sweep.py conic --count 500 --jobs $(WORKERS)
 
 # Changed proofs, of which no false one may be confirmed: make tampered COUNT=1000
 tampered: $(VENV)/.installed-test
 	$(BIN)/python tests/checker/tamper.py $(COUNT)
 
-# Random problems with bounds, some without a solution: make interior FIRST=0 LAST=300
 FIRST ?= 0
 LAST ?= 300
-
-interior: $(VENV)/.installed-test
-	PYTHONPATH=tests $(BIN)/python tests/methods/interior/sweep.py $(FIRST) $(LAST)
 
 # Random conic problems of known status, costs held against Clarabel
 cones: LAST = 500

@@ -1,4 +1,4 @@
-"""A few hundred adversarial problems: no false word about any of them, and enough of them solved.
+"""A few hundred adversarial problems: ccmac-check confirms all that is said of them.
 
 Each family lists all its failures in one message.
 """
@@ -6,7 +6,6 @@ Each family lists all its failures in one message.
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import replace
 
 import numpy as np
@@ -15,67 +14,38 @@ import pytest
 from adversarial import infeasible, suite
 from adversarial.draft import Draft
 from adversarial.exact import Exact
-from adversarial.judge import GRAIN, SLACK, Verdict, false_bound, judge
-from adversarial.summary import RATIO
 from ccmac.methods import CrossCg
+from checker.judge import judge
 
-SEEDS = 16
-FEW = 10  # of each of the families
-ITERATIONS = 500  # of auto: more than any problem that must be solved needs
 METHODS = {"cross-apapc": 200, "joint-apapc": 200, "cross-lbfgs": 60, "papc": 200, "dpmm": 100}
-METHOD_FAMILIES = ("ordinary", "two-agents", "across-shared")
-METHOD_SEEDS = (2, 7)
-ALLOWED = 0.03  # of the easy problems may be missed
-
-
-def _complaints(verdicts: list[Verdict]) -> list[str]:
-    """Every false word; what was missed, if it is too much of it."""
-    lines = [v.line() for v in verdicts if v.false]
-    easy = [v for v in verdicts if v.easy]
-    missed = [v for v in easy if "MISSED" in v.faults]
-    if len(missed) > math.ceil(ALLOWED * len(easy)):
-        lines += [v.line() for v in missed]
-    return lines + [v.line() for v in verdicts if "MISSED INFEASIBLE" in v.faults]
+EASY = ("ordinary", "two-agents", "across-shared")
 
 
 @pytest.mark.parametrize("family", suite.FAMILIES)
-def test_nothing_false_is_said(family: str) -> None:
-    verdicts = [judge(suite.make(family, s), max_iterations=ITERATIONS) for s in range(FEW)]
-    complaints = _complaints(verdicts)
-    assert not complaints, "\n" + "\n".join(complaints)
+def test_all_that_is_said_is_confirmed(family: str) -> None:
+    said = [judge(suite.make(family, seed), max_iterations=500) for seed in range(8)]
+    wrong = [(k, s.status, s.why) for k, s in enumerate(said) if s.word not in ("", "confirmed")]
+    assert not wrong
 
 
-PAIRS = [f"{family} {method}" for method in METHODS for family in METHOD_FAMILIES]
-
-
-@pytest.mark.parametrize("pair", PAIRS)
-def test_other_methods_say_nothing_false(pair: str) -> None:
-    family, method = pair.split()
-    # A contradiction may take a slow method longer than this: it is proved by others.
-    verdicts = [
-        judge(suite.make(family, s), method, max_iterations=METHODS[method]) for s in METHOD_SEEDS
-    ]
-    complaints = [v.line() for v in verdicts if v.false]
-    assert not complaints, "\n" + "\n".join(complaints)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("family", EASY)
+def test_other_methods_say_nothing_false(family: str, method: str) -> None:
+    for seed in (2, 7):
+        said = judge(suite.make(family, seed), method, max_iterations=METHODS[method])
+        assert not said.false, (seed, said.status, said.why)
 
 
 def test_bounds_from_a_price_alone() -> None:
-    cases = [suite.make("priced", s) for s in range(SEEDS)]
-    cases += [replace(case, tol=1e-15) for case in cases]  # rounding alone is left
-    verdicts = [judge(case, CrossCg(sketch=1 + s % 3)) for s, case in enumerate(cases)]
-    complaints = [f"{v.seed} {v.tol}: {v.faults} {v.bound} {v.error}" for v in verdicts if v.false]
-    assert not complaints, "\n" + "\n".join(complaints)
-    assert sum(v.status == "optimal" for v in verdicts[:SEEDS]) >= SEEDS - 1
+    for seed in range(8):
+        case = suite.make("priced", seed)
+        method = CrossCg(sketch=1 + seed % 3)
+        assert judge(case, method).word == "confirmed"
+        tight = judge(replace(case, tol=1e-15), method)  # rounding alone is left
+        assert not tight.false, (seed, tight.why)
 
 
-def test_bounds_are_not_far_above_the_error() -> None:
-    verdicts = [judge(suite.make("ordinary", s), "cross-apapc") for s in range(SEEDS)]
-    ratios = [v.ratio for v in verdicts if not math.isnan(v.ratio)]
-    assert len(ratios) >= 5
-    assert statistics.median(ratios) < RATIO
-
-
-# -- the reference itself ---------------------------------------------------------------------
+# -- rational solutions, of which other tests know more than what is claimed -----------------------
 def _small(e: float = 3.0) -> Draft:
     """min x^2/2 + z^2/2 - z  with  x + 2 z = 4 and  z = e twice."""
     one = np.ones((1, 1))
@@ -130,16 +100,6 @@ def test_contradictions_cover_all_levels() -> None:
         assert min(levels) > 0, family
         assert min(levels) < 1e-12, family
         assert max(levels) > 0.1, family
-
-
-def test_the_judge_sees_a_false_bound() -> None:
-    assert false_bound(1.0, 1.0 + 10 * SLACK, 1.0)
-    assert not false_bound(1.0, 1.0 + SLACK / 10, 1.0)
-    assert false_bound(0.0, 10 * GRAIN, 1.0)
-    assert not false_bound(0.0, 10 * GRAIN, 100.0)
-    said = judge(suite.make("ordinary", 0))
-    assert said.status == "optimal"
-    assert said.bound >= said.error
 
 
 def test_far_points_count_as_none() -> None:

@@ -20,6 +20,7 @@ from ccmac.objectives import (
     Separable,
     SquaredDistance,
 )
+from cones.families import drawn
 
 Made = tuple[ccmac.Problem, dict[str, Any]]
 
@@ -162,6 +163,15 @@ def dispatch(random: np.random.Generator) -> Made:
     return case.problem, {"network": case.network}
 
 
+def conic(kind: int) -> Callable[[np.random.Generator], Made]:
+    """Second-order cones: 0 with a solution, 1 contradictory, 2 unbounded."""
+
+    def make(random: np.random.Generator) -> Made:
+        return drawn(12 * int(random.integers(1000)) + 4 + kind)[1], {"network": "complete"}
+
+    return make
+
+
 CASES: dict[str, tuple[Callable[[np.random.Generator], Made], str]] = {
     "plants": (plants, "optimal"),
     "ridge": (vertical("squared"), "optimal"),
@@ -179,6 +189,9 @@ CASES: dict[str, tuple[Callable[[np.random.Generator], Made], str]] = {
     "hinges": (kinked("hinges"), "optimal"),
     "maxima": (kinked("maxima"), "optimal"),
     "dispatch": (dispatch, "optimal"),
+    "cones": (conic(0), "optimal"),
+    "contradictory cones": (conic(1), "infeasible"),
+    "falling in cones": (conic(2), "unbounded"),
     "far": (bounded(far=10.0), "infeasible"),
     "far inequalities": (bounded(far=-10.0, sense="<="), "infeasible"),
     "contradiction": (contradiction, "infeasible"),

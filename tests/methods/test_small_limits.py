@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import ccmac
-from adversarial.judge import judge
 from adversarial.suite import make as adversarial
 from ccmac import Agent, Network, Problem
 from ccmac.objectives import Custom, Quadratic
+from checker.judge import judge
 from methods.interior.problems import make, violation
 
 SUCCESS = ("optimal", "converged")

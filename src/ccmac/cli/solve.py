@@ -30,7 +30,7 @@ from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.problems import read_manifest
-from ccmac.storage.proofs import manifest_digest
+from ccmac.storage.proofs import folder_digest
 from ccmac.texts import dumps, shown
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "unbounded": 3, "interrupted": 130}
@@ -161,7 +161,7 @@ def show(
     result = _solve(call, problem, None, range(problem.n))
     out = call.place(result)
     if out is not None:
-        digest = manifest_digest(read_manifest(problem_dir))
+        digest = folder_digest(problem_dir)
         write(out, result, problem.n, call.record(problem), digest)
     report(result, call.record(problem), out, as_json)
     raise typer.Exit(exit_code(result))
@@ -191,7 +191,7 @@ def _on_ranks(call: Call, as_json: bool) -> int:
             result = _solve(call, problem, runtime, runtime.owned)
             out = call.place(result)
             if out is not None:
-                digest = manifest_digest(manifest)
+                digest = folder_digest(call.directory)
                 write_ranks(out, result, runtime, running.gather, record, digest)
             sent = runtime.audit_report()
             if runtime.is_root:

@@ -97,22 +97,31 @@ def save_problem(problem: Problem, directory: Path, *, replace: bool = False) ->
         )
     encoded = {i: encode_agent(i, agent) for i, agent in problem.agents.items()}
     with atomic_directory(directory, replace=FILES if replace else None) as target:
-        entries = []
-        for i, arrays in encoded.items():
-            name = f"agent-{i:04d}.npz"
-            sha256 = write_npz(target / name, arrays)
-            entries.append(AgentEntry(name, sha256, problem.d[i], problem.p[i], problem.r[i]))
-        sizes = problem.n, problem.q, problem.m
-        common = _common(problem)
-        plain = common is None and not any(
-            a.limited or a.name is not None for a in problem.agents.values()
-        )
-        version = 3 if problem.conic else 1 if plain else 2
-        manifest = Manifest(FORMAT, version, *sizes, entries, _vertical(problem), common)
-        content = msgspec.to_builtins(manifest)
-        content = {name: value for name, value in content.items() if value is not None}
-        text = yaml.safe_dump(content, sort_keys=False)
-        (target / FILE_NAME).write_text(text, encoding="utf-8")
+        hashes = [write_npz(target / _file(i), arrays) for i, arrays in encoded.items()]
+        (target / FILE_NAME).write_text(manifest_text(problem, hashes), encoding="utf-8")
+
+
+def manifest_text(problem: Problem, hashes: list[str]) -> str:
+    """``problem.yaml``, from the SHA-256 of the agents' files."""
+    entries = [
+        AgentEntry(_file(i), sha256, problem.d[i], problem.p[i], problem.r[i])
+        for i, sha256 in zip(problem.agents, hashes, strict=True)
+    ]
+    sizes = problem.n, problem.q, problem.m
+    common = _common(problem)
+    plain = common is None and not any(
+        a.limited or a.name is not None for a in problem.agents.values()
+    )
+    version = 3 if problem.conic else 1 if plain else 2
+    manifest = Manifest(FORMAT, version, *sizes, entries, _vertical(problem), common)
+    content = msgspec.to_builtins(manifest)
+    content = {name: value for name, value in content.items() if value is not None}
+    text: str = yaml.safe_dump(content, sort_keys=False)
+    return text
+
+
+def _file(i: int) -> str:
+    return f"agent-{i:04d}.npz"
 
 
 def load_problem(directory: Path, agents: range | None = None) -> Problem:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from ccmac.results import Names, Result, Solution
 from ccmac.storage.agents import encode_agent
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.npz import read_file, write_npz
-from ccmac.storage.problems import Manifest
+from ccmac.storage.problems import FILE_NAME, manifest_text
 from ccmac.texts import MEGABYTE, dumps, loads, read_text
 
 HEAD = "proof.json"
@@ -214,7 +213,7 @@ def claims_of(result: Result) -> list[dict[str, Any]]:
 
 
 def problem_digest(problem: Problem) -> str | None:
-    """Of the folder that ``Problem.save`` writes; None where an objective or block is code."""
+    """SHA-256 of the ``problem.yaml`` of ``Problem.save``; None where a part is code."""
     hashes = []
     try:
         for i, agent in problem.agents.items():
@@ -224,32 +223,9 @@ def problem_digest(problem: Problem) -> str | None:
             hashes.append(hashlib.sha256(stream.getvalue()).hexdigest())
     except InputError:
         return None
-    sense = None if problem.sense is None else problem.sense.tolist()
-    ends = [None if v is None else v.tolist() for v in (problem.z_lower, problem.z_upper)]
-    return _digest([problem.n, problem.q, problem.m], sense, ends, hashes)
+    return hashlib.sha256(manifest_text(problem, hashes).encode()).hexdigest()
 
 
-def manifest_digest(manifest: Manifest) -> str:
-    """The same from ``problem.yaml``."""
-    common = manifest.common
-    ends: list[list[float] | None] = [None, None]
-    if common is not None:
-        for k, (values, none) in enumerate(
-            ((common.z_lower, -math.inf), (common.z_upper, math.inf))
-        ):
-            ends[k] = None if values is None else [none if v is None else v for v in values]
-    sense = None if common is None else common.sense
-    hashes = [entry.sha256.lower() for entry in manifest.agents]
-    return _digest([manifest.n, manifest.q, manifest.m], sense, ends, hashes)
-
-
-def _digest(
-    sizes: list[int], sense: list[str] | None, ends: list[list[float] | None], hashes: list[str]
-) -> str:
-    """SHA-256 of sizes, senses (none: all ==), finite bounds of z and the agents' files."""
-    if sense is not None and set(sense) == {"=="}:
-        sense = None
-    plain = [v if v is not None and any(map(math.isfinite, v)) else None for v in ends]
-    hexes = [None if v is None else [float(k).hex() for k in v] for v in plain]
-    head = json.dumps([sizes, sense, hexes])
-    return hashlib.sha256("\n".join([head, *hashes]).encode()).hexdigest()
+def folder_digest(directory: Path) -> str:
+    """The same of a folder that ``Problem.save`` wrote."""
+    return hashlib.sha256((directory / FILE_NAME).read_bytes()).hexdigest()
