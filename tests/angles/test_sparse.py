@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 from ccmac import Agent, Problem
-from ccmac.angles import projections
 from ccmac.angles.large import missed
 from ccmac.angles.measure import geometry
 from ccmac.objectives import Separable, SquaredDistance
@@ -71,8 +70,7 @@ def test_scales_of_rows_do_not_matter() -> None:
     assert geometry(scaled, method="sparse").cross_factor == pytest.approx(chi, rel=1e-7)
 
 
-def test_an_interval_holds_chi_where_factors_fill(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projections, "_factored", lambda *_: None)
+def test_an_interval_holds_chi_of_a_large_problem() -> None:
     given = problem(0, local=5, shared=7)
     exact = geometry(given, method="dense").cross_factor
     found = geometry(given, dense_limit=30)

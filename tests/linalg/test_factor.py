@@ -9,13 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
-from ccmac.linalg.symmetric import (
-    FactorCache,
-    band_work,
-    factorized,
-    gram_factorized,
-    symmetric_factor,
-)
+from ccmac.linalg.symmetric import FactorCache, factorized, gram_factorized
 
 RANDOM = np.random.default_rng(0)
 DIAGONAL = np.array([1.0, 2.0, 0.5, 4.0])
@@ -58,21 +52,3 @@ def test_the_latest_factorization_is_kept() -> None:
     for value, count in ((2.0, 1), (2.0, 1), (4.0, 2), (4.0, 2), (2.0, 3)):
         assert ask(np.array([value])) == 1 / value
         assert len(built) == count
-
-
-def test_quasidefinite_matrices_are_factorized_without_pivots() -> None:
-    K = np.array([[4.0, 1.0, 2.0], [1.0, 3.0, 0.0], [2.0, 0.0, -1.0]])
-    v = np.array([1.0, 2.0, 3.0])
-    found = symmetric_factor(sp.csr_array(K))
-    assert found.solve(v) == pytest.approx(np.linalg.solve(K, v))
-    assert found.perm_r.tolist() == found.perm_c.tolist()
-
-
-def test_the_work_of_a_band() -> None:
-    """A path has bandwidth one in any labels; a full matrix k(k-1)(2k-1)/6 multiplications."""
-    path = sp.csr_array(sp.diags_array([np.ones(9), np.ones(10), np.ones(9)], offsets=[-1, 0, 1]))
-    shuffled = RANDOM.permutation(10)
-    for matrix in (path, path[shuffled][:, shuffled]):
-        assert band_work(sp.csr_array(matrix)) == 9.0
-    assert band_work(sp.csr_array(np.ones((6, 6)))) == 5 * 6 * 11 / 6
-    assert band_work(sp.csr_array(np.eye(4))) == 0.0

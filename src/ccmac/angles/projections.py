@@ -1,4 +1,4 @@
-"""Projections onto the row spaces of large channels: dense, factored or iterative, by their size.
+"""Projections onto the row spaces of large channels: from a dense basis, or by LSMR.
 
 K_1 = [A B; C 0]          Range(K_2') = disagreement (+) 1 (x) R,  R = sum_i Range(D_i')
 """
@@ -16,14 +16,13 @@ import scipy.sparse.linalg as spla
 from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.blocks import dense, filled_in, has_entries, side_by_side
 from ccmac.linalg.ranks import row_space
-from ccmac.linalg.symmetric import BAND_WORK, band_work, symmetric_factor
 from ccmac.problem import Problem
 
 Projection = Callable[[Array], Array]
 
 
 def projector(M: Any, dense_limit: int) -> Projection:
-    """u -> P u onto Range(M'): a dense basis, a sparse factorization, or LSMR, by size and fill."""
+    """u -> P u onto Range(M'): a dense basis where the block is small, else LSMR."""
     rows, columns = M.shape
     if rows == 0 or columns == 0:
         return np.zeros_like
@@ -41,7 +40,7 @@ def projector(M: Any, dense_limit: int) -> Projection:
     both = spla.LinearOperator(
         flat_T.shape, matvec=lambda y: flat_T @ y, rmatvec=lambda u: flat @ u, dtype=np.float64
     )
-    return _factored(flat, flat_T) or _iterative(both)
+    return _iterative(both)
 
 
 def _iterative(transposed: Any) -> Projection:
@@ -55,32 +54,6 @@ def _iterative(transposed: Any) -> Projection:
         return np.asarray(transposed.matvec(y))
 
     return project
-
-
-def _factored(M: sp.csr_array, M_T: sp.csr_array) -> Projection | None:
-    """M' (M M' + shift)^{-1} M with refinement, if the factor of M M' is sparse.
-
-    The shift lets dependent rows pass; two sweeps undo its effect on the rest, and a trial shows
-    whether they did.
-    """
-    products = float(np.sum(np.diff(M_T.indptr).astype(np.float64) ** 2))
-    # of a sparse M M', which is not sparse beyond
-    if products > 2e7:
-        return None
-    gram = sp.csc_array(M @ M_T)
-    if band_work(sp.csr_array(gram)) > BAND_WORK:
-        return None
-    factor = symmetric_factor(gram + 1e-13 * sp.eye_array(gram.shape[0]))
-
-    def project(u: Array) -> Array:
-        rest = u.copy()
-        for _ in range(2):
-            rest -= M_T @ factor.solve(M @ rest)
-        return u - rest
-
-    trial = np.random.default_rng(0).standard_normal(M.shape[1])
-    left = float(np.linalg.norm(M @ (trial - project(trial))))
-    return project if left <= 1e-11 * float(np.linalg.norm(trial)) else None
 
 
 # -- the channels of a problem ---------------------------------------------------------------------

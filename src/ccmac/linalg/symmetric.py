@@ -127,7 +127,6 @@ def diagonal_matrix(values: Array) -> sp.csr_array:
 Solve = Callable[[Array], Array]
 
 PIECE = 4096  # columns of a wide matrix at a time
-BAND_WORK = 2e11  # of a band factorization, up to which a sparse one is tried: factors below 2 GB
 
 
 # -- solves ----------------------------------------------------------------------------------------
@@ -184,29 +183,3 @@ def gram_factorized(M: Any, weight: float, diagonal: Array) -> Solve:
         return np.asarray(u - inverse * (M.T @ inner(M @ u)))
 
     return solve
-
-
-# -- symmetric sparse matrices ---------------------------------------------------------------------
-def symmetric_factor(matrix: Any) -> Any:
-    """LU without pivoting, in an order for symmetric matrices; definite or quasidefinite ones."""
-    return spla.splu(
-        sp.csc_array(matrix),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-
-
-def band_work(matrix: sp.csr_array) -> float:
-    """Multiplications of a factorization inside its band, rows in the order of Cuthill and McKee.
-
-    An order made for factors needs fewer where they stay sparse, as on grids; where they fill, as
-    on random graphs, about as many.
-    """
-    order = sp.csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    entries = matrix.tocoo()
-    first = np.arange(len(order))
-    np.minimum.at(first, place[entries.row], place[entries.col])
-    return float(np.sum((np.arange(len(order)) - first).astype(np.float64) ** 2))
