@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccmac.linalg.extended import EPS_LONG, dot, halves, norm, product, summed
+from ccmac.linalg.extended import EPS_LONG, halves, norm, product, summed
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False).filter(lambda v: v == 0 or abs(v) > 1e-6)
 WIDE = pytest.mark.skipif(EPS_LONG > 1e-17, reason="the long format is double precision here")
@@ -40,32 +40,6 @@ def test_products_are_right_to_the_long_format(pair: tuple[np.ndarray, np.ndarra
         terms = [Fraction(float(a)) * Fraction(float(b)) for a, b in zip(row, v, strict=True)]
         allowed = (len(v) + 1) * Fraction(EPS_LONG) * sum(abs(t) for t in terms)
         assert abs(rational(value) - sum(terms)) <= allowed
-
-
-@given(_matrix_and_vector(), st.integers(-300, 300))
-def test_dot_products_are_rounded_once(pair: tuple[np.ndarray, np.ndarray], power: int) -> None:
-    """Also where all but the last digit cancels: u'v - (u'v as a double)."""
-    u = pair[0][0] * 2.0**power
-    v = pair[1]
-    exact = _dot(u, v)
-    high, low = dot(u, v)
-    assert high == float(exact)
-    assert abs(Fraction(high) + Fraction(low) - exact) <= abs(exact) * Fraction(2) ** -105
-    left = dot(np.append(u, -high), np.append(v, 1.0))
-    assert left[0] == float(exact - Fraction(high))
-    assert dot(u[:0], v[:0]).tolist() == [0.0, 0.0]
-
-
-def test_dot_products_of_large_and_small_numbers() -> None:
-    """Neither the splitting of a number nor a product in pieces overflows."""
-    u = np.array([1e300, 3e-290, -1e300])
-    v = np.array([1e-300 / 3, 1e-10, 1e-300 / 3 + 1e-316])
-    assert dot(u, v)[0] == float(_dot(u, v)) != 0.0
-
-
-def _dot(u: np.ndarray, v: np.ndarray) -> Fraction:
-    pairs = zip(u, v, strict=True)
-    return sum((Fraction(float(a)) * Fraction(float(b)) for a, b in pairs), Fraction(0))
 
 
 @WIDE

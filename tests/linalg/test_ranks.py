@@ -48,7 +48,6 @@ def test_row_lengths_change_nothing(seed: int, exponents: list[int]) -> None:
     assert plain.rank == scaled.rank == rank
     # Powers of two are exact: the same unit rows, hence the same bits.
     np.testing.assert_array_equal(plain.basis, scaled.basis)
-    assert (plain.kept, plain.dropped) == (scaled.kept, scaled.dropped)
     P = np.linalg.pinv(M, rcond=1e-10) @ M
     np.testing.assert_allclose(scaled.basis @ scaled.basis.T, P, atol=1e-9)
     right = scale * (M @ x)
@@ -137,7 +136,7 @@ def test_a_small_coupled_equation_counts(size: float) -> None:
     assert found.cross_factor == pytest.approx(geometry(problem, method="dense").cross_factor)
 
 
-def test_the_cut_and_the_distance_from_it() -> None:
+def test_the_cut() -> None:
     def leaning(angle: float) -> np.ndarray:
         return np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
 
@@ -145,10 +144,6 @@ def test_the_cut_and_the_distance_from_it() -> None:
     above = row_space(leaning(2e-11))
     under = row_space(leaning(2e-13))
     assert (above.rank, under.rank) == (2, 1)
-    assert above.kept == pytest.approx(10, rel=1e-3)
-    assert above.dropped == 0.0
-    assert under.dropped == pytest.approx(0.1, rel=1e-2)
-    assert under.kept == pytest.approx(1 / RANK)
     assert rank_cut((10, 20)) == RANK
     assert rank_cut((10, 10**5)) == EPS * 10**5
 

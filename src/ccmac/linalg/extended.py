@@ -8,8 +8,6 @@ double, :data:`EPS_LONG` says so and bounds widen.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from ccmac.inputs import Array, is_sparse
 Long = NDArray[np.longdouble]
 EPS_LONG = float(np.finfo(np.longdouble).eps)
 AT_ONCE = 2**20  # entries of a dense matrix that are lengthened at once
-SPLIT = 2.0**27 + 1
 
 
 def product(matrix: Any, v: Array | Long) -> Long:
@@ -34,37 +31,6 @@ def product(matrix: Any, v: Array | Long) -> Long:
     some = max(1, AT_ONCE // matrix.shape[1])
     parts = [matrix[k : k + some] for k in range(0, len(matrix), some)]
     return np.concatenate([part.astype(np.longdouble) @ v for part in parts])
-
-
-def dot(u: Array, v: Array) -> Array:
-    """u'v in halves, rounded once: products in two parts (Dekker 1971), and an exact sum of them.
-
-    However much cancels, the sum of the halves is right to 2^-105 of it; parts below the least
-    double are lost.
-    """
-    (a, j), (b, k) = np.frexp(u), np.frexp(v)
-    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
-    high = a * b
-    low = ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
-    with np.errstate(over="ignore"):
-        terms = np.ldexp(np.concatenate([high, low]), np.concatenate([j + k, j + k])).tolist()
-    whole = rounded_sum(terms)
-    return np.array([whole, rounded_sum([*terms, -whole])])
-
-
-def rounded_sum(values: Iterable[float]) -> float:
-    """Their sum, rounded once; NaN where it is none, or no double."""
-    try:
-        return math.fsum(values)
-    except (OverflowError, ValueError):
-        return math.nan
-
-
-def _split(v: Array) -> tuple[Array, Array]:
-    """v as sums of two numbers of 26 bits."""
-    high = SPLIT * v
-    high = high - (high - v)
-    return high, v - high
 
 
 def thinned(matrix: Any) -> Any:

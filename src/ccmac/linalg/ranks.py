@@ -12,7 +12,6 @@ solutions have V'x = S^{-1} U' R^{-1} v, and M' kappa = V w for kappa = R^{-1} U
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,15 +28,6 @@ from ccmac.linalg.tolerances import EPS, RANK
 def rank_cut(shape: tuple[int, ...]) -> float:
     """Where singular values of unit rows, relative to the largest, are cut: RANK or eps size."""
     return max(RANK, EPS * max(shape, default=0))
-
-
-def rounding_of_rows(shape: tuple[int, ...]) -> float:
-    """What rounding leaves of exactly dependent unit rows, relative to the largest singular value.
-
-    Seen: at most 1.2 eps in small matrices and eps sqrt(size) / 4 in large ones, decomposition and
-    entries together.
-    """
-    return EPS * (4.0 + math.sqrt(max(shape, default=0)))
 
 
 def redundant(left: Array) -> list[int]:
@@ -65,17 +55,13 @@ class RowSpace:
     """R^{-1} M = ``left`` diag(``singular``) ``basis``', cut at the rank.
 
     ``basis`` has orthonormal columns spanning Range(M'); ``inverse_lengths`` is the diagonal of
-    R^{-1} with 0 for zero rows. ``kept`` is the least kept singular value over the cut (at least 1,
-    infinite without any) and ``dropped`` the largest dropped one over it (at most 1, 0 without
-    any).
+    R^{-1} with 0 for zero rows.
     """
 
     left: Array
     singular: Array
     basis: Array
     inverse_lengths: Array
-    kept: float = math.inf
-    dropped: float = 0.0
 
     @property
     def rank(self) -> int:
@@ -122,13 +108,11 @@ def row_space(matrix: Array) -> RowSpace:
         return RowSpace(*empty, inverse)
     rows = inverse[used, None] * matrix[np.ix_(used, touched)]
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
-    cut = rank_cut(rows.shape) * float(s[0])
     rank = numerical_rank(s, rows.shape)
     left = np.zeros((len(inverse), rank))
     basis = np.zeros((matrix.shape[1], rank))
     left[used], basis[touched] = U[:, :rank], Vt[:rank].T
-    dropped = float(s[rank] / cut) if rank < len(s) else 0.0
-    return RowSpace(left, s[:rank], basis, inverse, float(s[rank - 1] / cut), dropped)
+    return RowSpace(left, s[:rank], basis, inverse)
 
 
 def squared_range(matrix: Array) -> tuple[int, float, float]:
