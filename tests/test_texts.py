@@ -41,8 +41,7 @@ def test_json_knows_numpy_and_no_infinity() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["NaN", "[Infinity]", "1e999", "9" * 5000, "[" * 100_000, '{"a": 1, "a": 2}', "", "{", "'a'"],
+    "text", ["NaN", "[Infinity]", "1e999", "9" * 5000, "[" * 100_000, "", "{", "'a'"]
 )
 def test_what_is_not_strict_json_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011

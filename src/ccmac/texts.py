@@ -18,8 +18,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from ccmac.errors import SHOWN, InputError, cut
@@ -120,39 +121,9 @@ def read_text(path: Path, what: str, limit: int) -> str:
 def loads(text: str) -> Any:
     """Strict JSON; ValueError for anything else, numbers that are not finite included."""
     try:
-        return json.loads(
-            text,
-            parse_constant=_refuse,
-            parse_float=_finite,
-            parse_int=_whole,
-            object_pairs_hook=_distinct,
-        )
-    except (RecursionError, MemoryError):
-        raise ValueError("is nested too deeply, or needs more memory than there is") from None
-
-
-def _refuse(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number of JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"the number {cut(text)} is too large")
-    return value
-
-
-def _whole(text: str) -> int:
-    if len(text) > DIGITS:
-        raise ValueError(f"a whole number has {len(text)} digits")
-    return int(text)
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found
+        return msgspec.json.decode(text)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
 
 
 # -- writing ---------------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ def test_refuses_with_a_way_out() -> None:
     y = random.choice([-1.0, 1.0], 10)
     flat = vfl.problem(X, y, 4, loss="logistic", regularization=0.0)
     kinked = ccmac.Problem([ccmac.Agent(Separable(x=L1(1.0)), A=X[:, :1])], q=0)
-    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-continuation"):
+    with pytest.raises(MethodRefused, match=r"strongly convex.*use cross-"):
         ccmac.solve(flat, ccmac.Network.ring(4), method="cross-lbfgs")
     with pytest.raises(MethodRefused, match=r"smooth.*cross-ipm"):
         ccmac.solve(kinked, method="cross-lbfgs")

@@ -11,8 +11,8 @@ smooth strongly convex functions
     u_i(h) = argmin f_i(u) + (a_i/2) ||z||^2 + <h_i, u>   s.t.  C_i x = c_i,  D_i z = e_i
 
 with the shifts a_i (sum 0) of :func:`curvature_shift`. x and z are minimised apart where f_i is
-g(x) + h(z). A quadratic is factorized once; what acts entry by entry and has no equations is a
-scalar root for every entry; other functions with a Hessian take Newton steps, the rest L-BFGS.
+g(x) + h(z). A quadratic is factorized once; other functions with a Hessian take Newton steps, the
+rest L-BFGS.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.symmetric import diagonal_matrix, factorized
 from ccmac.objectives.base import Objective
 from ccmac.objectives.basic import SquaredDistance
-from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
@@ -275,23 +274,6 @@ class Factorized(Minimiser):
         return self.point + self.inverse(self.slope - linear), 0
 
 
-class Entrywise(Minimiser):
-    """g = sum_j g_j(v_j) without equations: scalar roots."""
-
-    def __init__(self, g: Function, shift: Array) -> None:
-        self.g = g
-        self.shift = shift
-        self.mu = g.constants(len(shift))[1] + shift
-
-    def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
-        """Safeguarded Newton steps, all entries at once."""
-
-        def slope(v: Array) -> Array:
-            return self.g.gradient_at(v) + self.shift * v
-
-        return increasing_root(slope, linear, self.mu, start)
-
-
 class Descent(Minimiser, Smooth):
     """Newton steps, or L-BFGS where g has no Hessian."""
 
@@ -324,8 +306,6 @@ def minimiser(g: Function, shift: Array, E: Array, point: Array) -> Minimiser:
     """The cheapest exact way to minimise g under its equations."""
     if "quadratic" in g.capabilities:
         return Factorized(g, shift, E, point)
-    if g.coordinatewise and not len(E):
-        return Entrywise(g, shift)
     return Descent(g, shift, E, point)
 
 
