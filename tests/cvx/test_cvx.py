@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ccmac
+from ccmac.cvx.split import Division
 from ccmac.errors import InputError
 from cvx.models import disagreements, random_model
 
@@ -110,6 +111,28 @@ def test_every_owner_gets_what_is_shared_also_when_a_limit_ends_the_run() -> Non
         np.testing.assert_allclose(level.value, 2.5, atol=1e-5)
     np.testing.assert_allclose(wants[0].value, [[1, 0.5], [0.5, 1]], atol=1e-5)
     assert agents[1].model.problem.value == pytest.approx(-5.5, abs=1e-5)
+
+
+def test_parts_of_owners_add_up() -> None:
+    a, b, c = cp.Variable((2, 2)), cp.Variable((2, 2)), cp.Variable()
+    price = cp.Parameter((2, 2), value=np.ones((2, 2)))
+    M = np.arange(4.0).reshape(2, 2)
+    expressions = [
+        2 * (a - b) / 3 + c + M,
+        cp.sum(cp.hstack([a @ M, M, b])),
+        cp.cumsum(cp.vstack([a[0], M[0], cp.abs(b[1])]), axis=0) - c,
+        cp.kron(M, a + b + 1)[1:3],
+        cp.multiply(price, a + M @ b).T + cp.diag(cp.diag(b)),
+        cp.convolve([1.0, 2.0], cp.hstack([a[0], b[1], c])),
+        cp.trace(a + b) + cp.norm(cp.vec(a, order="F")) + cp.max(b) - price[0, 0],
+    ]
+    division = Division({a.id: "north", b.id: "south"}, ["north", "south", "east"])
+    for v in (a, b, c):
+        v.value = np.random.default_rng(0).standard_normal(v.shape)
+    for whole in expressions:
+        parts = division.parts(whole, whole)
+        np.testing.assert_allclose(sum(p.value for p in parts.values()), whole.value)
+        assert all(division.of(part) <= {name} for name, part in parts.items())
 
 
 # -- typical mistakes ------------------------------------------------------------------------------

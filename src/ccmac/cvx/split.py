@@ -7,7 +7,9 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.affine_atom import AffAtom
+from cvxpy.atoms.affine.binary_operators import BinaryOperator
 from cvxpy.constraints import Equality, Inequality, Zero
 from cvxpy.reductions.solution import Solution, failure_solution
 from cvxpy.settings import SOLUTION_PRESENT
@@ -19,6 +21,10 @@ from ccmac.problem import Problem
 from ccmac.results import Result
 
 SHORT = 30  # characters of a name
+SHARED = "/shared"  # keys of what no single owner has
+CONSTANT = "/constant"
+COMMON = (SHARED, CONSTANT)
+PRODUCTS = ("kron", "conv", "convolve")  # of which one factor is constant
 
 
 def split(problem: Any, owners: Mapping[str, Sequence[Any]], shared: Sequence[Any] = ()) -> Problem:
@@ -145,30 +151,45 @@ class Division:
 
     def parts(self, thing: Any, expression: cp.Expression) -> dict[str, cp.Expression]:
         """What each owner adds to an expression; one of them has constants and shared terms."""
-        names = self.of(expression)
-        keeper = next((name for name in self.names if name in names), self.first)
-        constant = self._part(thing, expression, None, keeper)
-        found = {name: cp.Constant(np.zeros(expression.shape)) for name in self.names}
-        for name in names - {keeper}:
-            found[name] = self._part(thing, expression, name, keeper) - constant
-        return found | {keeper: self._part(thing, expression, keeper, keeper)}
+        found = self._divided(thing, expression)
+        keeper = next((name for name in self.names if name in found), self.first)
+        zero = cp.Constant(np.zeros(expression.shape))
+        whole = {name: zero + found[name] if name in found else zero for name in self.names}
+        for key in COMMON:
+            if key in found:
+                whole[keeper] += found[key]
+        return whole
 
-    def _part(
-        self, thing: Any, node: cp.Expression, name: str | None, keeper: str
-    ) -> cp.Expression:
-        """The expression with zero in place of what others have; ``thing`` is what it is in."""
+    def _divided(self, thing: Any, node: cp.Expression) -> dict[str, cp.Expression]:
+        """{owner, or one of COMMON: its part}, which add up; ``thing`` is what the node is in."""
         if not node.variables():
-            return node
-        names = self.of(node) or {keeper}
-        if len(names) == 1:
-            return node if name in names else cp.Constant(np.zeros(node.shape))
+            return {CONSTANT: node}
+        names = self.of(node)
+        if len(names) < 2:
+            return {next(iter(names), SHARED): node}
         if not isinstance(node, AffAtom):
             raise InputError(
                 f"cvx.split: {text(node)} in {text(thing)} has variables of "
                 f"{' and '.join(sorted(names))}; give one of them a variable v with v == "
                 f"{text(node.args[0])}, and write it with v"
             )
-        return node.copy([self._part(thing, arg, name, keeper) for arg in node.args])
+        args = [self._divided(thing, arg) for arg in node.args]
+        if isinstance(node, AddExpression):
+            keys = dict.fromkeys(key for parts in args for key in parts)
+            return {key: sum(parts[key] for parts in args if key in parts) for key in keys}
+        product = isinstance(node, BinaryOperator) or type(node).__name__ in PRODUCTS
+        moving = [not product or bool(arg.variables()) for arg in node.args]
+        found = {}
+        for key in dict.fromkeys(
+            k for parts, m in zip(args, moving, strict=True) if m for k in parts
+        ):
+            found[key] = node.copy(
+                [
+                    parts.get(key, cp.Constant(np.zeros(arg.shape))) if m else arg
+                    for parts, arg, m in zip(args, node.args, moving, strict=True)
+                ]
+            )
+        return found
 
 
 def _difference(constraint: cp.Constraint) -> cp.Expression:
