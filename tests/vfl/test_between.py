@@ -223,7 +223,7 @@ def test_every_row_has_a_key_of_its_own(keys: list[Any], said: str) -> None:
 def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
     """Three processes that know their neighbors alone, over TLS on the loopback; masked sums."""
     pytest.importorskip("cryptography")
-    written(tmp_path, "squared", SCORES, 'averaging = "masked"\n')
+    written(tmp_path, "squared", SCORES, 'averaging = "masked"\nalignment = "private"\n')
     assert main(["keys", str(tmp_path / "keys"), "--agents", "3"]) == 0
     ports = dict(zip(COLUMNS, free_ports(3), strict=True))
     for i, party in enumerate(COLUMNS):

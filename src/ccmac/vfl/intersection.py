@@ -67,9 +67,10 @@ def intersected(texts: list[Any], salt: str, runtime: Runtime) -> tuple[NDArray[
 def _passed(points: Bytes, counts: Any, owner: int, secret: Any, runtime: Runtime) -> Bytes:
     """What the party before held, the set of ``owner``, multiplied; piece by piece."""
     before = (runtime.owned[0] - 1) % runtime.n
+    most = int(counts.max())
     out = []
-    for start in range(0, int(counts.max()), PIECE):
-        line = np.zeros((PIECE, -(-POINT // HALF)))
+    for start in range(0, most, PIECE):
+        line = np.zeros((min(PIECE, most - start), -(-POINT // HALF)))
         sent = _floats(points[start : start + PIECE])
         line[: len(sent)] = sent
         received = runtime.gather(line.reshape(1, -1))[before].reshape(line.shape)
