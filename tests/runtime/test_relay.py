@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import ccmac
+from ccmac.owners import relay as module
+from ccmac.owners.relay import Relay
 from ccmac.paper.instances import random_quadratic
-from ccmac.runtime import relay as module
 from ccmac.runtime.credentials import Credentials, Relayed, listening
 from ccmac.runtime.identity import Identity
 from ccmac.runtime.links import Links
 from ccmac.runtime.owners import between_owners
-from ccmac.runtime.relay import Relay
 from owners import Neighborhood, at_once, free_ports
 
 pytest.importorskip("cryptography")

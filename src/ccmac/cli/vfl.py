@@ -55,6 +55,7 @@ class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str | None = None
     neighbors: dict[str, str | Neighbor] = {}
     names: list[str] = []
+    revoked: list[str] = []
     patience: float = 60.0
     wait: float = 600.0
 
@@ -163,11 +164,13 @@ def connected(file: Path, me: Me, status: Any) -> Iterator[Runtime]:
         raise InputError(f"{file}: party {shown(me.party)} is not in its own list of parties")
     if len({*me.parties}) < len(me.parties):
         raise InputError(f"{file}: parties: a name is there twice; give each its own")
-    names = [] if me.link is None else me.link.names
     terms = me.model
-    public = Public(len(me.parties), 0, 0, terms.network, averaging=terms.averaging, names=names)
+    link = me.link
+    public = Public(len(me.parties), 0, 0, terms.network, averaging=terms.averaging)
+    if link is not None:
+        public = msgspec.structs.replace(public, names=link.names, revoked=link.revoked)
     public = checked_public(file, public)
-    if me.link is None:
+    if link is None:
         from ccmac.runtime.mpi import guard
 
         with guard():
@@ -176,7 +179,6 @@ def connected(file: Path, me: Me, status: Any) -> Iterator[Runtime]:
         return
     from ccmac.owners.session import Owner
 
-    link = me.link
     number = {name: str(i) for i, name in enumerate(me.parties)}
     near = {number.get(name, name): place for name, place in link.neighbors.items()}
     mine = Mine(

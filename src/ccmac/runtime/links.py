@@ -1,7 +1,7 @@
 """Connections to neighbors over mutual TLS that survive being dropped.
 
 Of two neighbors one dials, again and again until it succeeds, or both dial a relay
-(:mod:`ccmac.runtime.relay`) and meet there; owners start in any order. Both tell who they are,
+(:mod:`ccmac.owners.relay`) and meet there; owners start in any order. Both tell who they are,
 compare what all owners must have alike, and send again what the other lacks: messages are numbered
 and kept until they are acknowledged (:mod:`ccmac.runtime.wire`). A connection that is silent is
 made again; a neighbor that is silent for longer than ``patience`` ends the run here, and everybody
@@ -14,6 +14,7 @@ computes.
 from __future__ import annotations
 
 import asyncio
+import base64
 import math
 import queue
 import secrets
@@ -42,7 +43,6 @@ from ccmac.runtime.credentials import (
     shown_names,
 )
 from ccmac.runtime.identity import Identity
-from ccmac.runtime.relay import request
 from ccmac.runtime.streams import plain, secured
 from ccmac.runtime.wire import BEAT, BYE, DATA, END, HELLO, REFUSE, Frame, Numbering, Violation
 from ccmac.version import __version__, series
@@ -343,7 +343,9 @@ class Links:
             if isinstance(place, Relayed):
                 nonce = (await _said(reader)).get("nonce")
                 mine = self.name_of(self.me)
-                ask = request(self.identity, nonce, mine, peer.name, waits=called)
+                signed = self.identity.sign(wire.seeking(nonce, mine, peer.name))
+                proof = base64.b64encode(signed).decode()
+                ask = wire.hello(name=mine, seeks=peer.name, waits=called, proof=proof)
                 outer.write(wire.encode(HELLO, 0, 0, ask))
                 await _said(reader)
             if called:

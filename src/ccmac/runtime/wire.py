@@ -130,6 +130,11 @@ class Numbering:
         self.silent += len(frame.payload) + HEADER.size
 
 
+def seeking(nonce: Any, name: str, seeks: str) -> bytes:
+    """What an owner signs to meet another at a relay (:mod:`ccmac.owners.relay`)."""
+    return f"ccmac: relay {nonce} from {name} to {seeks}".encode()
+
+
 def hello(**facts: Any) -> bytes:
     """What both sides say first."""
     return dumps(facts).encode()
