@@ -102,31 +102,21 @@ class Table:
                     "relax it"
                 )
         sign = 1.0 if lp.sense_ == highspy.ObjSense.kMinimize else -1.0
-        matrix = lp.a_matrix_
-        columns = matrix.format_ == highspy.MatrixFormat.kColwise
-        shape = (lp.num_row_, size)
-        K = _matrix(matrix, shape) if columns else _matrix(matrix, shape[::-1]).T.tocsr()
         found = highs.getModel().hessian_
         half = _matrix(found, (size, size)) if found.dim_ else sp.csr_array((size, size))
         full = half + half.T - sp.diags_array(half.diagonal())
         return cls(
             sp.csr_array(sign * full),
             sign * np.array(lp.col_cost_),
-            K,
+            _matrix(lp.a_matrix_, (lp.num_row_, size)),
             np.array(lp.row_lower_, dtype=float),
             np.array(lp.row_upper_, dtype=float),
             np.array(lp.col_lower_, dtype=float),
             np.array(lp.col_upper_, dtype=float),
             names,
             list(lp.row_names_) or [f"row{k}" for k in range(lp.num_row_)],
-            " ".join(
-                words
-                for words, said in (
-                    ("a maximum: the objective's sign is turned.", sign < 0),
-                    (f"the objective leaves out the constant {lp.offset_:g}.", lp.offset_),
-                )
-                if said
-            ),
+            (sign < 0) * "a maximum: the objective's sign is turned. "
+            + bool(lp.offset_) * f"the objective leaves out the constant {lp.offset_:g}.",
         )
 
     def dealt(self, count: int) -> dict[str, NDArray[np.intp]]:
@@ -211,19 +201,14 @@ class Table:
     def _rows(self) -> tuple[sp.csr_array, Array, NDArray[Any], list[str]]:
         """Rows K x ==, <= or >= side; those with two ends are two rows, those without none."""
         equal = self.low == self.high
-        kinds = (
-            ("==", equal, self.low, ""),
-            ("<=", ~equal & np.isfinite(self.high), self.high, ""),
-            (">=", ~equal & np.isfinite(self.low), self.low, ""),
-        )
-        both = ~equal & np.isfinite(self.high) & np.isfinite(self.low)
-        picks = [np.flatnonzero(there) for _, there, _, _ in kinds]
-        sense = np.repeat([kind for kind, _, _, _ in kinds], [len(p) for p in picks])
-        at = np.concatenate(picks)
-        side = np.concatenate([end[p] for (_, _, end, _), p in zip(kinds, picks, strict=True)])
+        ends = (equal, ~equal & np.isfinite(self.high), ~equal & np.isfinite(self.low))
+        at = np.concatenate([np.flatnonzero(there) for there in ends])
+        sense = np.repeat(["==", "<=", ">="], [np.count_nonzero(there) for there in ends])
+        side = np.where(sense == ">=", self.low[at], self.high[at])
+        twice = np.bincount(at, minlength=1)[at] > 1
         rows = [
-            f"{self.rows[k]} {kind}" if both[k] else self.rows[k]
-            for k, kind in zip(at, sense, strict=True)
+            f"{self.rows[k]} {kind}" if more else self.rows[k]
+            for k, kind, more in zip(at, sense, twice, strict=True)
         ]
         return sp.csr_array(self.K[at]), side, sense, rows
 
