@@ -51,12 +51,12 @@ def wish(i: int) -> list[float]:
 def test_three_files_meet_in_the_joined_answer(tmp_path: Path) -> None:
     place = tmp_path / "budget"
     port = str(free_ports(1)[0] - 3)
-    assert main(["owners", "new", str(place), "--agents", ",".join(NAMES), "--port", port]) == 0
+    new = ["owners", "new", str(place), "--agents", ",".join(NAMES), "--port", port, "--cvxpy"]
+    assert main(new) == 0
     for i, name in enumerate(NAMES):
         folder = place / name
+        assert "ccmac.cvx.Agent" in (folder / "model.py").read_text()
         (folder / "model.py").write_text(FILE.format(wish=wish(i), level=0.1 * i, name=name))
-        settings = (folder / "me.toml").read_text()
-        (folder / "me.toml").write_text(settings.replace('folder = "agent"', 'python = "model.py"'))
         public = (folder / "public.toml").read_text().replace("q = 0", "q = 1")
         (folder / "public.toml").write_text('sense = "<="\n' + public.replace("1e-6", "1e-9"))
         (folder / f"me-{i}.toml").symlink_to("me.toml")

@@ -31,9 +31,10 @@ def new(
     port: Port = 7000,
     requests: Requests = False,
     relay: ByRelay = None,
+    cvxpy: Annotated[bool, typer.Option("--cvxpy", help="The example is in CVXPY.")] = False,
 ) -> None:
     """Make a folder for each owner: settings, keys, an example, and a README. It runs as it is."""
-    made = new_owners(place, agents.split(","), port, requests=requests, relay=relay)
+    made = new_owners(place, agents.split(","), port, requests=requests, relay=relay, cvxpy=cvxpy)
     typer.echo("\n".join(map(str, made)))
 
 

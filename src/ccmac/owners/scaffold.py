@@ -15,8 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.objectives import Quadratic
-from ccmac.problem import Agent
 from ccmac.storage.files import atomic_write
 from ccmac.storage.keys import make_keys, request
 from ccmac.storage.owner import address
@@ -38,7 +36,7 @@ revoked = []             # fingerprints of certificates that count no more: ccma
 MINE = """# This owner's own settings; paths are relative to this file.
 public = "public.toml"            # what all have alike
 agent = {agent}                         # my number: the place of my name in the public file
-folder = "agent"                  # my data, as make_agent.py writes them
+python = "model.py"               # my own file: it defines my agent, and is executed
 out = "result"                    # where my part of the answer goes
 checkpoint = "state"              # to go on after a stop; delete it to begin anew
 every = 50                        # iterations between two checkpoints
@@ -82,20 +80,32 @@ names = {names}    # the names in the parties' certificates
 {link}
 [link.neighbors]                # {where}
 """
-AGENT = '''"""Writes this owner's data to the folder agent/. After a change: python make_agent.py"""
+HEAD = '''"""This owner's part. `ccmac agent me.toml` runs this file."""
 
-import numpy as np
-
-import ccmac
-
+'''
+DATA = """
 cost = np.array([{cost}])    # f(x) = sum cost_j x_j^2 / 2 - gain_j x_j
 gain = np.array([{gain}])
 needs = {needs}                # this owner's share of what all must supply together
-agent = ccmac.Agent(
-    ccmac.objectives.Quadratic(np.diag(cost), gain), A=np.ones((1, 2)), b=[needs]
-)
-agent.save("agent", replace=True)
-'''
+"""
+BLOCKS = """import numpy as np
+
+import ccmac
+{data}f = ccmac.objectives.Quadratic(np.diag(cost), gain)
+agent = ccmac.Agent(f, A=np.ones((1, 2)), b=[needs])
+"""
+CVXPY = """import cvxpy as cp
+import numpy as np
+
+import ccmac
+{data}x = cp.Variable(2, name="x")
+f = cp.sum(cp.multiply(cost, cp.square(x))) / 2 - gain @ x
+agent = ccmac.cvx.Agent(cp.Minimize(f), coupled=[cp.sum(x) - needs])
+
+
+def done(result):  # called when the run has ended
+    print("x =", x.value)
+"""
 README = """# {name}
 
 One owner's part of a run of ccmac between {count} owners: {names}.
@@ -127,6 +137,7 @@ def new_owners(
     *,
     requests: bool = False,
     relay: str | None = None,
+    cvxpy: bool = False,
 ) -> list[Path]:
     """Owners of agents whose example is a supply that all share."""
     folders = _folders(place, names, port, requests, relay)
@@ -137,11 +148,9 @@ def new_owners(
         link += _neighbors({f"{j}": port + j for j in range(len(names)) if j != i}, relay)
         atomic_write(folder / "public.toml", public)
         atomic_write(folder / "me.toml", MINE.format(agent=i, link=link))
-        cost, gain, needs = np.array([1.0 + i, 2.0]), np.array([1.0, 0.5 * i]), 3.0 + i
-        text = AGENT.format(cost=_listed(cost), gain=_listed(gain), needs=needs)
-        atomic_write(folder / "make_agent.py", text)
-        Agent(Quadratic(np.diag(cost), gain), A=np.ones((1, 2)), b=[needs]).save(folder / "agent")
-        _readme(folder, names, "make_agent.py", "ccmac agent me.toml", "public.toml", requests)
+        data = DATA.format(cost=f"{1.0 + i}, 2.0", gain=f"1.0, {0.5 * i}", needs=3.0 + i)
+        atomic_write(folder / "model.py", HEAD + (CVXPY if cvxpy else BLOCKS).format(data=data))
+        _readme(folder, names, "model.py", "ccmac agent me.toml", "public.toml", requests)
     return list(folders.values())
 
 
@@ -287,10 +296,6 @@ def _readme(
         same=same,
     )
     atomic_write(folder / "README.md", text)
-
-
-def _listed(values: Sequence[float] | np.ndarray) -> str:
-    return ", ".join(map(str, np.asarray(values).tolist()))
 
 
 def _table(columns: Mapping[str, np.ndarray], rows: slice) -> str:
