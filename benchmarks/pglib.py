@@ -65,7 +65,7 @@ def relaxed(name: str, buses: int, cost: float, gap: float) -> tuple[list[str], 
     """A row of the table of AC, and whether it is proved."""
     areas = areas_of(buses)
     case = ccmac.power.ac_opf(name, areas=areas)
-    result, averagings, seconds = solved(case, 1e-7)
+    result, averagings, seconds = solved(case, 1e-6)
     good = result.status == "optimal"
     bound = case.lower_bound(result) if good else float("nan")
     ours = 100.0 * (1.0 - bound / cost)

@@ -61,8 +61,8 @@ def of_result(result: Result) -> str:
     body = wide("The answer", show.table(("", ""), pairs))
     z = show.named_rows(result.named["z"])
     body += wide("Shared variables z", show.table(("", "value"), z)) if z else ""
-    prices = show.named_rows(result.named.get("coupled", {}))
-    body += wide("Multipliers of coupled rows", show.table(("", "value"), prices)) if prices else ""
+    rows = show.named_rows(result.named.get("coupled", {}))
+    body += wide("Multipliers of coupled rows", show.table(("", "value"), rows)) if rows else ""
     body += wide("The bill", show.ledger_html(result.ledger))
     return document("ccmac result", facts[0], body, image=_picture(result))
 

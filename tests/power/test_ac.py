@@ -1,4 +1,4 @@
-"""AC grids relaxed to cones: the joined program by Clarabel, published costs, what a result says."""
+"""AC grids relaxed to cones: the joined program by Clarabel, published costs, what is said."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_areas_find_the_cost_and_prices_of_the_joined_program(
     name: str, areas: int, rows: int, most: int
 ) -> None:
     case = ccmac.power.ac_opf(name, areas=areas)
-    result = ccmac.solve(case.problem, case.network, tol=1e-7)
+    result = ccmac.solve(case.problem, case.network, tol=1e-8)
     whole = joined(case.problem)
     constant = case.grid.cost[:, 2].sum()
     assert result.status == whole.status == "optimal"

@@ -229,7 +229,7 @@ class AcModel(Assembly):
         if kind == "q":
             most, least = grid.table["gen"][which, 3:5] / grid.base
             return float(least), float(most)
-        if kind in ("w", "copy"):
+        if kind == "w":  # a copy has no limits of its own: its multiplier is the price of w there
             most, least = grid.table["bus"][which, 11:13] ** 2
             return float(least), float(most)
         return -np.inf, np.inf

@@ -241,7 +241,7 @@ class Interior(Iteration[InteriorState]):
         bent[-1] -= cross / tau
 
         sigma = (1.0 - reach) ** 3
-        m = reach if state.count == 0 else 1.0
+        m = min(1.0, 0.5 + reach)  # the second order counts less where the first goes nowhere
         kept = 1.0 - sigma
         dc = solve(kept * fall + affine + sigma * mu * centre + m * bent - lacking)
         last = []
