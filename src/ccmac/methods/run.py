@@ -43,7 +43,8 @@ from ccmac.results import Names, Result, Solution
 from ccmac.runtime.base import Piggyback
 from ccmac.workspace import Workspace
 
-LOG = logging.getLogger("ccmac")  # what is done and how it ended at INFO; silent unless asked for
+LOG = logging.getLogger("ccmac")  # what is done and how it ended, for who listens
+LOG.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)
