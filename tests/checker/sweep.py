@@ -13,6 +13,7 @@ import multiprocessing
 import signal
 import sys
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -87,8 +88,9 @@ def main(arguments: list[str] | None = None) -> int:
     seen = Counter[str]()
     words = Counter[str]()
     missed = 0
-    with multiprocessing.get_context("spawn").Pool(asked.jobs) as pool:
-        for name, status, found in pool.imap_unordered(outcome, tasks):
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(asked.jobs, mp_context=spawn) as pool:
+        for name, status, found in pool.map(outcome, tasks):
             seen[found.status] += 1
             words[found.word] += bool(found.word)
             missed += bool(status) and status != found.status
