@@ -38,7 +38,6 @@ OWN = "CC-MAC"
 STRONG = "strong"
 CONVEX = "general"
 WHITENING = 0.5  # delta of the certified construction
-KNOWN = 1e30  # a condition that double precision can tell from an infinite one is far below
 
 
 @dataclass(frozen=True)
@@ -218,12 +217,12 @@ def _primitive(
 def certified_lift(problem: Problem, s: Structural, chi: float) -> Lift | None:
     """Degrees of the paper's lift with exact certificates, delta = 1/2.
 
-    None where a constant is unknown or a condition infinite (beyond :data:`KNOWN`). Joint interval
+    None where a constant is unknown or a condition infinite (beyond 1e30). Joint interval
     [(1 - delta)/(3 chi^2), 2 (1 + delta)]; those of the channels are the realization's own.
     """
     if s.k_1 is None or s.k_2 is None or s.kappa_W is None:
         return None
-    if not all(v <= KNOWN for v in (s.k_1, s.k_2, s.kappa_W, chi * chi)):
+    if not all(v <= 1e30 for v in (s.k_1, s.k_2, s.kappa_W, chi * chi)):
         return None
     coupled = _present(problem, "A") or _present(problem, "B")
     if problem.n == 1:

@@ -43,7 +43,6 @@ from ccmac.texts import nearest, shown
 TOL = 1e-6
 HALF = 0.25
 KAPPA = 100.0
-EARLY = 3
 REGIMES = {"smooth strongly convex": TOL, "smooth convex": HALF, "nonsmooth": HALF}
 CONSTANTS = (
     "Where the factor goes: an averaging takes as many rounds as the diameter of the graph (5 "
@@ -137,7 +136,7 @@ def lower_bound(hard: HardInstance, resource: Resource, tol: float) -> int:
 
 
 def measure(name: str, family: HardFamily, method: str) -> Efficiency:
-    """Run one method to the regime's RelErr and for :data:`EARLY` iterations."""
+    """Run one method to the regime's RelErr and for three iterations."""
     hard = family.build()
     resource = family.resource
     tol = REGIMES[family.regime]
@@ -151,7 +150,7 @@ def measure(name: str, family: HardFamily, method: str) -> Efficiency:
             reference=Solution(hard.x, hard.z),
             max_iterations=limit,
         )
-        for limit in (None, EARLY)
+        for limit in (None, 3)
     )
     spent = result.ledger[resource]
     beyond = early.z[~hard.reachable(resource, early.ledger[resource])]

@@ -426,11 +426,6 @@ class Certificates:
         if self.cross_factor is not None and self.cross_factor < 1:
             raise InputError(f"certificates: cross_factor = {self.cross_factor} is below 1")
 
-    @property
-    def of_own_rows(self) -> bool:
-        """Whether something is said of the C_i or D_i: their rows then stay as they are."""
-        return any(v is not None for v in (self.l_C, self.u_C, self.d_D, self.mu_D))
-
 
 def apapc_steps(mu: float, L: float, low: float, high: float) -> tuple[float, float, float]:
     """(tau, eta, theta) of APAPC for a correction with spectrum in [low, high] (Salim et al. 2022).

@@ -138,33 +138,27 @@ class Coupling:
             self.B.add_forward(z, self.s, coupled)
         return coupled, z if with_z and z is not None else np.zeros((count, 0))
 
-    def sum_forward(self, x: Array, z: Array | None) -> Array:
+    def sum_forward(self, x: Array, z: Array) -> Array:
         """sum_i H_i u_i at once: for a simulation that no distributed run has to match in bits."""
-        total = self.t * self.A.forward_sum(x)
-        return total if z is None else total + self.s * self.B.forward_sum(z)
+        return self.t * self.A.forward_sum(x) + self.s * self.B.forward_sum(z)
 
     @property
     def width(self) -> int:
         """Floats of the coupled row in a message: m, or nothing when A = B = 0."""
         return 0 if self.empty else self.m
 
-    def product_cost(self, *, x: bool = True, z: bool = True) -> Cost:
-        """Static cost of the products with the families asked for, forward or adjoint."""
-        return (self.A.cost if x else Cost()) + (self.B.cost if z else Cost())
+    def product_cost(self) -> Cost:
+        """Static cost of the products with both families, forward or adjoint."""
+        return self.A.cost + self.B.cost
 
     # -- local adjoints -------------------------------------------------------------------------
-    def adjoint(
-        self, multiplier: Array, out: Array | None = None, *, z: bool = True
-    ) -> tuple[Array, Array]:
+    def adjoint(self, multiplier: Array, out: Array | None = None) -> tuple[Array, Array]:
         """(t A_i'y, s B_i'y) for a common multiplier y; flat x part, row-per-agent z part.
 
-        ``out`` may take the z part; without ``z`` it is left out (no columns). Cost: one product
-        with each family; no communication.
+        ``out`` may take the z part. Cost: one product with each family; no communication.
         """
         count = len(self.problem.agents)
         gx = self.A.adjoint_common(self.t * multiplier[0])
-        if not z:
-            return gx, np.zeros((count, 0))
         gz = np.empty((count, self.q)) if out is None else out
         self.B.adjoint_common(self.s * multiplier[0], gz.reshape(-1))
         return gx, gz

@@ -226,7 +226,7 @@ class _OwnRows:
         firsts = [k * int(ends[-1]) + int(ends[i]) for k, i in enumerate(work.runtime.owned)]
         self._at_C = _ranges(firsts, p)
         self._at_D = _ranges([at + size for at, size in zip(firsts, p, strict=True)], r)
-        self._c, self._e = _joined(problem.blocks("c"), p), _joined(problem.blocks("e"), r)
+        _, self._c, self._e = right_hand_sides(problem)
 
     @property
     def cost(self) -> Cost:
@@ -248,11 +248,6 @@ class _OwnRows:
 def _ranges(starts: list[int], sizes: list[int]) -> NDArray[np.intp]:
     pairs = zip(starts, sizes, strict=True)
     return np.concatenate([np.arange(start, start + size) for start, size in pairs])
-
-
-def _joined(blocks: list[Any], sizes: list[int]) -> Array:
-    pairs = zip(blocks, sizes, strict=True)
-    return np.concatenate([np.zeros(size) if b is None else b for b, size in pairs])
 
 
 @dataclass(frozen=True)

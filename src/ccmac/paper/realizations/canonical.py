@@ -30,7 +30,6 @@ from ccmac.paper.realizations.channels import (
     SharedConsensus,
     SummedCoupling,
 )
-from ccmac.paper.realizations.even_rows import even_rows
 from ccmac.paper.realizations.inverse_root import inverse_root_polynomial
 from ccmac.paper.realizations.normalized import (
     RULES,
@@ -198,7 +197,7 @@ class _Normalizers:
         self.space = work.space
         self.given = given
         self.rule = rule
-        self.problem = work.problem if given.of_own_rows else even_rows(work.problem)
+        self.problem = work.problem
         p = sum(self.problem.p.values())
         r = sum(self.problem.r.values())
         self.dense = self._fits(max(self.problem.m + p, r + self.problem.n * self.problem.q))

@@ -30,7 +30,6 @@ from ccmac.paper.realizations.channels import (
     NormalizedLocal,
     SharedConsensus,
 )
-from ccmac.paper.realizations.even_rows import even_rows
 from ccmac.paper.realizations.inverse_root import inverse_root_polynomial
 from ccmac.paper.realizations.lift_constants import LiftConstants, lift_constants
 from ccmac.paper.realizations.normalized import (
@@ -114,7 +113,7 @@ def certified(
     """
     given = certificates or Certificates()
     runtime = work.runtime
-    problem = work.problem if given.of_own_rows else even_rows(work.problem)
+    problem = work.problem
     if not 0 < delta < 1:
         raise InputError(f"certified: delta = {delta} must lie between 0 and 1")
     with runtime.ledger.phase("setup"):

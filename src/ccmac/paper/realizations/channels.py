@@ -15,7 +15,6 @@ is ever formed.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Protocol
 
@@ -123,30 +122,7 @@ class NormalizedLocal:
         return self.family.adjoint(self.smooth(rows))
 
 
-class CoupledRows(ABC):
-    """The coupled equation as the first rows of channel 1."""
-
-    right: Array
-    cost: Cost
-
-    @abstractmethod
-    def forward(self, w: Array) -> Array:
-        """Its rows at w, flat."""
-
-    @abstractmethod
-    def add_adjoint(self, rows: Array, out: Array) -> None:
-        """Add the adjoint of the rows to ``out``."""
-
-    @abstractmethod
-    def multiplier(self, rows: Array) -> Array:
-        """The coupled multiplier within the rows."""
-
-    def gram(self, rows: Array) -> Array | None:
-        """H H' rows where there is a shortcut."""
-        return None
-
-
-class SummedCoupling(CoupledRows):
+class SummedCoupling:
     """E_m (A x + B z) = E_m b: a sum over the agents is one product."""
 
     def __init__(self, work: Workspace) -> None:
@@ -156,8 +132,6 @@ class SummedCoupling(CoupledRows):
         self.root = float(np.sqrt(problem.n))
         self.right = right_hand_sides(problem).b.sum(axis=0) / self.root
         self.cost = self.coupling.product_cost()
-        beta = work.curvature.multiple  # B_i = beta_i I, NaN where it is not
-        self._weight = None if np.isnan(beta).any() else sum(c * c for c in beta) / problem.n
 
     def forward(self, w: Array) -> Array:
         """E_m (A x + B z)."""
@@ -169,22 +143,12 @@ class SummedCoupling(CoupledRows):
         self.space.x(out)[...] += gx
         self.space.z(out)[...] += gz
 
-    def gram(self, rows: Array) -> Array | None:
-        """H H' rows when B_i = c_i I, without a pass over the copies (same charge)."""
-        if self._weight is None:
-            return None
-        self.space.runtime.ledger.charge_cost(2 * self.coupling.B.cost)
-        gx, _ = self.coupling.adjoint(rows[None] / self.root, z=False)
-        image = self.coupling.sum_forward(gx, None) / self.root
-        image += self._weight * rows
-        return image
-
     def multiplier(self, rows: Array) -> Array:
         """n^{-1/2} times the rows, the same for every agent."""
         return rows[None] / self.root
 
 
-class LocalizedCoupling(CoupledRows):
+class LocalizedCoupling:
     """A x + B z + alpha W~_m y = b, one block of rows per agent (Equation eq:coupled-localized)."""
 
     def __init__(
@@ -229,7 +193,7 @@ class CoupledLocal(Channel):
     def __init__(
         self,
         space: Space,
-        coupling: CoupledRows | None,
+        coupling: SummedCoupling | LocalizedCoupling | None,
         local: NormalizedLocal | None,
         beta: float,
         c: Array,
@@ -268,13 +232,6 @@ class CoupledLocal(Channel):
         if self.local is not None:
             self.space.x(out)[...] += self.beta * self.local.adjoint(rows[self.split :])
         return out
-
-    def gram(self, rows: Array) -> Array:
-        """M M' rows, by the coupled rows' own shortcut where they stand alone."""
-        image = None
-        if self.coupling is not None and self.local is None:
-            image = self.coupling.gram(rows)
-        return super().gram(rows) if image is None else image
 
     def multiplier(self, rows: Array) -> Array | None:
         return None if self.coupling is None else self.coupling.multiplier(rows[: self.split])

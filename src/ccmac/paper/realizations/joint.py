@@ -18,7 +18,6 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.paper.realizations.even_rows import even_rows
 from ccmac.paper.realizations.joint_spectrum import joint_spectrum
 from ccmac.realizations.base import (
     AffineSystem,
@@ -41,7 +40,7 @@ class JointSystem(AffineSystem):
     """Normal residual of [K_1; eta K_2]; ``weights`` = (1, eta^2) multiply the two channels."""
 
     def __init__(self, work: Workspace, *, modelled: int | None = None) -> None:
-        problem = even_rows(work.problem)
+        problem = work.problem
         self.space = work.space
         self.runtime = work.runtime
         self.modelled = modelled
@@ -87,16 +86,6 @@ class JointSystem(AffineSystem):
         return other
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        first, second, multiplier = self._parts(w)
-        first += second
-        return first, multiplier
-
-    def channel_residuals(self, w: Array) -> list[Array]:
-        """[G_1 w - g_1, eta^2 (G_2 w - g_2)]."""
-        first, second, _ = self._parts(w)
-        return [first, second]
-
-    def _parts(self, w: Array) -> tuple[Array, Array, Array]:
         self.runtime.ledger.charge_cost(self._charge)
         space = self.space
         x = space.x(w)
@@ -117,7 +106,8 @@ class JointSystem(AffineSystem):
         if not self.D.empty:
             out += self.D.adjoint(self.D.forward(z) - self.e).reshape(z.shape)
         out *= self.weights[1]
-        return first, second, multiplier
+        first += second
+        return first, multiplier
 
     @property
     def _charge(self) -> Cost:

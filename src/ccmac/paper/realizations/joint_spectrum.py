@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 from ccmac.angles.principal import weighted_extremes
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.linalg.blocks import has_entries
+from ccmac.linalg.blocks import filled_in, has_entries
 from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.tolerances import DENSE_MARGIN, GRAM_RANK
 from ccmac.paper.envelope import scalar_balance
@@ -212,10 +213,7 @@ def _planes(system: JointSystem, squares: Array, beta: Array) -> IdentitySpectru
 
 def _gram(blocks: list[Any], problem: Problem) -> Array:
     """[A_1 .. A_n]'[A_1 .. A_n], total d x total d."""
-    filled = [
-        sp.csr_array((problem.m, d)) if b is None else sp.csr_array(b)
-        for b, d in zip(blocks, problem.d.values(), strict=True)
-    ]
+    filled = filled_in(blocks, repeat(problem.m, len(blocks)), problem.d.values())
     row = sp.csr_array(sp.hstack(filled, format="csr"))
     return np.asarray((row.T @ row).toarray())
 
