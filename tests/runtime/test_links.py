@@ -266,7 +266,7 @@ def test_two_who_both_dial_learn_which_line_is_missing(tmp_path: Path) -> None:
         near: dict[int, Any] = {1 - i: (f"agent-{1 - i}", ("127.0.0.1", pair.ports[1 - i]))}
         here = ("127.0.0.1", pair.ports[i])
         said = pair.said[i].append
-        with Links(i, near, here, pair.credentials(i), {}, wait=2.0, say=said) as links:
+        with Links(i, near, here, pair.credentials(i), {}, wait=1.0, say=said) as links:
             links.start()
 
     found = at_once(run, range(2))

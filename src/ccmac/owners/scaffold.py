@@ -10,7 +10,9 @@ import sys
 import threading
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,102 +24,7 @@ from ccmac.texts import dumps
 
 HERE = ("127.0.0.1", "localhost")
 ROWS = 60  # of the tables of the example
-PUBLIC = """# What all owners have alike: each keeps a copy, and copies are compared.
-agents = {count}               # how many owners
-q = 0                    # entries of the shared variable z
-m = 1                    # coupled rows: here, that all x_i add up to what all need together
-network = "complete"     # who talks to whom: complete, ring, star, path, ...
-method = "auto"          # or cross-cg, cross-direct, ...: see ccmac methods
-tol = 1e-6               # certified error of the answer, relative to max(1, its norm)
-averaging = "auto"       # "masked": nobody sees another's rows, only their sum
-names = {names}  # the names in the owners' certificates, in the order of the agents
-revoked = []             # fingerprints of certificates that count no more: ccmac keys show
-"""
-MINE = """# This owner's own settings; paths are relative to this file.
-public = "public.toml"            # what all have alike
-agent = {agent}                         # my number: the place of my name in the public file
-python = "model.py"               # my own file: it defines my agent, and is executed
-out = "result"                    # where my part of the answer goes
-checkpoint = "state"              # to go on after a stop; delete it to begin anew
-every = 50                        # iterations between two checkpoints
-{link}"""
-LINK = """certificate = "{name}.crt"{pad}# who I am; renew it in place, also during a run
-key = "{name}.key"        {pad}# mine alone: nobody else may read it
-authority = "authority.crt"       # signed everybody's certificate
-{listen}patience = 60.0                   # seconds after which a silent owner ends the run
-wait = 600.0                      # seconds to wait for the others at the start
-"""
 LISTEN = 'listen = "{}"{}# where neighbors with larger numbers dial me\n'
-RELAY = """# A relay: owners meet here who take no connections. Start: ccmac relay relay.toml
-listen = "{listen}"{pad}# where owners dial it
-authority = "authority.crt"       # signed the owners' certificates
-names = {names}  # who may use it
-revoked = []                      # fingerprints of certificates that count no more
-rate = 1e8                        # bytes per second, of each direction of a pair
-connections = 200                 # at most
-"""
-PARTY = """# This party's own settings; paths are relative to this file.
-party = "{name}"                # my name
-parties = {names}    # all parties, the same order everywhere
-table = "table.csv"             # my columns, a row for each key
-key = "id"                      # the column of keys, by which rows are joined
-new = "new.csv"                 # new rows for: ccmac vfl predict me.toml
-out = "result"                  # where my weights and scores go
-checkpoint = "state"            # to go on after a stop; delete it to begin anew
-every = 50                      # iterations between two checkpoints
-{label}
-[model]                         # the same at all parties
-loss = "squared"                # or logistic, huber, hinge, multinomial, ...
-regularization = 0.01           # ridge penalty on the weights
-standardize = true              # columns count in their standard deviations
-join = "strict"                 # all have the same keys; "inner": those that all have
-salt = "{salt}"  # keys travel as hashes with this salt: keep it among you
-averaging = "auto"              # "masked": nobody sees another's part of the scores
-tol = 1e-6                      # certified error, relative
-
-[link]
-names = {names}    # the names in the parties' certificates
-{link}
-[link.neighbors]                # {where}
-"""
-HEAD = '''"""This owner's part. `ccmac agent me.toml` runs this file."""
-
-'''
-DATA = """
-cost = np.array([{cost}])    # f(x) = sum cost_j x_j^2 / 2 - gain_j x_j
-gain = np.array([{gain}])
-needs = {needs}                # this owner's share of what all must supply together
-"""
-BLOCKS = """import numpy as np
-
-import ccmac
-{data}f = ccmac.objectives.Quadratic(np.diag(cost), gain)
-agent = ccmac.Agent(f, A=np.ones((1, 2)), b=[needs])
-"""
-CVXPY = """import cvxpy as cp
-import numpy as np
-
-import ccmac
-{data}x = cp.Variable(2, name="x")
-f = cp.sum(cp.multiply(cost, cp.square(x))) / 2 - gain @ x
-agent = ccmac.cvx.Agent(cp.Minimize(f), coupled=[cp.sum(x) - needs])
-
-
-def done(result):  # called when the run has ended
-    print("x =", x.value)
-"""
-README = """# {name}
-
-One owner's part of a run of ccmac between {count} owners: {names}.
-
-1. Put your own data in place: {data}.
-2. {keys}
-3. Set the addresses in me.toml: yours under `listen`, the others' under `neighbors`.
-4. Start, in any order with the others: `{command}`
-5. Your part of the answer is in `result/`. What others learn is on the page "What others learn".
-
-`{name}.key` stays here. Everybody has the same {same}.
-"""
 SIGNED = "{name}.crt is signed for a trial: in earnest make your own with `ccmac keys request`."
 
 ASKED = (
@@ -141,15 +48,16 @@ def new_owners(
 ) -> list[Path]:
     """Owners of agents whose example is a supply that all share."""
     folders = _folders(place, names, port, requests, relay)
-    public = PUBLIC.format(count=len(names), names=dumps(list(names), None))
+    public = _filled("public.toml", count=len(names), names=dumps(list(names), None))
     for i, (name, folder) in enumerate(folders.items()):
         link = _link(name, None if relay else port + i)
         link += f"\n[neighbors]                       # {MET if relay else WHERE}\n"
         link += _neighbors({f"{j}": port + j for j in range(len(names)) if j != i}, relay)
         atomic_write(folder / "public.toml", public)
-        atomic_write(folder / "me.toml", MINE.format(agent=i, link=link))
-        data = DATA.format(cost=f"{1.0 + i}, 2.0", gain=f"1.0, {0.5 * i}", needs=3.0 + i)
-        atomic_write(folder / "model.py", HEAD + (CVXPY if cvxpy else BLOCKS).format(data=data))
+        atomic_write(folder / "me.toml", _filled("me.toml", agent=i, link=link))
+        form = "cvxpy.txt" if cvxpy else "blocks.txt"
+        text = _filled(form, cost=f"{1.0 + i}, 2.0", gain=f"1.0, {0.5 * i}", needs=3.0 + i)
+        atomic_write(folder / "model.py", text)
         _readme(folder, names, "model.py", "ccmac agent me.toml", "public.toml", requests)
     return list(folders.values())
 
@@ -171,7 +79,8 @@ def new_parties(
     for i, (name, folder) in enumerate(folders.items()):
         near = _neighbors({other: port + j for j, other in enumerate(names) if j != i}, relay)
         label = 'label = "y"                     # the column of labels, at one party\n'
-        text = PARTY.format(
+        text = _filled(
+            "party.toml",
             name=name,
             names=dumps(list(names), None),
             label="" if i else label,
@@ -235,6 +144,12 @@ def _copied(name: str, job: subprocess.Popen[str]) -> None:
             print(f"{name:>10} | {line}", end="", flush=True)
 
 
+def _filled(template: str, **values: Any) -> str:
+    """A file of the folder ``templates``."""
+    place = resources.files("ccmac.owners").joinpath("templates", template)
+    return place.read_text(encoding="utf-8").format(**values)
+
+
 def _folders(
     place: Path, names: Sequence[str], port: int, requests: bool, relay: str | None
 ) -> dict[str, Path]:
@@ -252,7 +167,7 @@ def _folders(
         host, relay_port = address(Path("--relay"), relay)
         listen = f"{host if host in HERE else '0.0.0.0'}:{relay_port}"
         pad = " " * (23 - len(listen))
-        text = RELAY.format(listen=listen, names=dumps(list(names), None), pad=pad)
+        text = _filled("relay.toml", listen=listen, names=dumps(list(names), None), pad=pad)
         atomic_write(place / "relay" / "relay.toml", text)
     if requests:
         for name, folder in folders.items():
@@ -272,7 +187,7 @@ def _folders(
 def _link(name: str, port: int | None) -> str:
     where = f"127.0.0.1:{port}"
     listen = "" if port is None else LISTEN.format(where, " " * (23 - len(where)))
-    return LINK.format(name=name, listen=listen, pad=" " * max(1, 14 - len(name)))
+    return _filled("link.toml", name=name, listen=listen, pad=" " * max(1, 14 - len(name)))
 
 
 def _neighbors(ports: Mapping[str, int], relay: str | None) -> str:
@@ -286,7 +201,8 @@ def _readme(
     folder: Path, names: Sequence[str], data: str, command: str, same: str, requests: bool
 ) -> None:
     name = folder.name
-    text = README.format(
+    text = _filled(
+        "README.md",
         name=name,
         count=len(names),
         names=", ".join(names),
