@@ -54,13 +54,24 @@ class SmoothPart:
         """The function of u / ``unit``, times ``weight``."""
         return replace(self, unit=self.unit * unit[self.at], weight=self.weight * weight)
 
-    def model(self, u: Array) -> tuple[Any, Array, float]:
-        """(H, c, k): u[at]'H u[at]/2 + c'u[at] + k is its model of second order at u."""
+    def slope(self, u: Array) -> Array:
+        """Its gradient at u, on u[at]."""
+        v = self.unit * u[self.at]
+        return np.asarray(self.weight * self.unit * self.function.gradient_at(v))
+
+    def model(self, u: Array, damped: float) -> tuple[Any, Array, float]:
+        """(H, c, k): u[at]'H u[at]/2 + c'u[at] + k is its model of second order at u.
+
+        H has ``damped`` of the largest curvature the function may have more than its Hessian.
+        """
         own = u[self.at]
         v = self.unit * own
         D = sp.diags_array(self.unit)
-        H = sp.csr_array(self.weight * (D @ self.function.hessian_at(v) @ D))
-        slope = self.weight * self.unit * self.function.gradient_at(v)
+        most = self.function.constants(len(v))[0]
+        more = damped * most if np.isfinite(most) else 0.0
+        bend = self.function.hessian_at(v) + more * sp.eye_array(len(v))
+        H = sp.csr_array(self.weight * (D @ bend @ D))
+        slope = self.slope(u)
         c = slope - H @ own
         value = self.weight * self.function.value_at(v)
         return H, c, value - 0.5 * float(own @ (slope + c))
@@ -94,18 +105,31 @@ class StandardForm:
     smooth: tuple[SmoothPart, ...] = ()
     constant: float = 0.0
 
-    def near(self, y: Array, z: Array) -> StandardForm:
+    def near(self, y: Array, z: Array, damped: float = 0.0) -> StandardForm:
         """With models of second order at (y, z) in place of the smooth functions."""
         if not self.smooth:
             return self
         u = np.append(y, z)
-        models = [part.model(u) for part in self.smooth]
+        models = [part.model(u, damped) for part in self.smooth]
         c = np.append(self.c, self.c_z)
         for part, (_, slope, _) in zip(self.smooth, models, strict=True):
             c[part.at] += slope
         bent = self._with([H for H, _, _ in models])
         constant = sum((k for _, _, k in models), self.constant)
         return replace(bent, c=c[: self.size], c_z=c[self.size :], constant=constant)
+
+    def slope(self, u: Array) -> Array:
+        """P u + c, without smooth functions."""
+        y, z = np.split(u, [self.size])
+        on_y = self.P @ y + self.P_z @ z + self.c
+        return np.append(on_y, self.P_z.T @ y + self.P_zz @ z + self.c_z)
+
+    def missed(self, fitted: StandardForm, u: Array) -> Array:
+        """By how much the slope at u is another than that of ``fitted`` in its place."""
+        slope = self.slope(u) - fitted.slope(u)
+        for part in self.smooth:
+            slope[part.at] += part.slope(u)
+        return slope
 
     def patterned(self) -> StandardForm:
         """With all entries that Hessians may have."""

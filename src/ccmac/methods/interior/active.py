@@ -54,6 +54,7 @@ def guess(
         slopes.append(term.multiplier(image))
     y = np.concatenate([x, *slacks]) / (units.far * units.y)
     z = z / (units.far * units.z)
+    p = p.near(y, z)
     slack = np.where(p.cone.equations, 0.0, p.h - p.G @ y - p.H @ z)
     v = np.zeros(p.rows)
     if form.terms:

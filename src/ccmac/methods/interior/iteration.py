@@ -37,6 +37,8 @@ FACTS = 4  # ||r_y||^2, ||r_v||^2, s'v, objective
 STEPS = 200
 TINY = 1e-200  # tau that is none
 STUCK = 1e-9  # a step this short gains nothing
+TRUST = 0.1  # share of the slope's residual, or of mu, that smooth functions may miss models by
+DAMPED = 1e-3  # of their largest curvature in the models at first; less as the residual shrinks
 ROOM = 1e-4  # of slacks and multipliers after a warm start in vain, in equilibrated units
 
 
@@ -140,7 +142,7 @@ class Interior(Iteration[InteriorState]):
         for agent in self.agents:
             e = agent.model.cone.identity
             point = Point(np.zeros(agent.model.size), e, e)
-            parts.append(Elimination(agent, point, origin))
+            parts.append(Elimination(agent, point, origin, 1.0))
         shares = np.stack([self.system.share(k, e) for k, e in enumerate(parts)])
         self.work.ledger.charge(argmins=1)
         entries, (column, *_) = self.system.split(self.sum(shares))
@@ -203,7 +205,10 @@ class Interior(Iteration[InteriorState]):
             return replace(state, length=0.0, count=state.count + 1)
         kappa = shared.kappa
         self.work.ledger.charge(argmins=1)
-        parts = [Elimination(a, p, shared) for a, p in zip(self.agents, points, strict=True)]
+        damped = DAMPED * min(1.0, state.dual)
+        parts = [
+            Elimination(a, p, shared, damped) for a, p in zip(self.agents, points, strict=True)
+        ]
         shares = [
             np.concatenate([self.system.share(k, e), e.residual, _facts(e)])
             for k, e in enumerate(parts)
@@ -252,25 +257,29 @@ class Interior(Iteration[InteriorState]):
             last.append(e.step(whole, self.system.own(k, dc), target))
         dtau = float(dc[-1])
         dkappa = (-tau * kappa + sigma * mu + m * cross - kappa * dtau) / tau
-        ends = self._lengths(parts, last)
+        on_z, on_rows, _ = np.split(residual, [self.q, self.q + self.m])
+        dual = float(np.sqrt(facts[0] + on_z @ on_z))
+        trusted = [
+            e.trusted(s, dc, TRUST * max(dual, mu)) for e, s in zip(parts, last, strict=True)
+        ]
+        ends = self._lengths(parts, last, trusted)
         longest = float(ends.value.min())
         alpha = min(1.0, FRACTION * min(longest, _inside(shared, dtau, dkappa)))
         if not (alpha > 0.0 and np.isfinite(dc).all()):
             return replace(state, length=0.0, count=state.count + 1)
-        z, dual, _ = np.split(dc, [self.q, self.q + self.m])
+        z, multiplier, _ = np.split(dc, [self.q, self.q + self.m])
         new = Shared(
             shared.z + alpha * z,
-            shared.dual + alpha * dual,
+            shared.dual + alpha * multiplier,
             tau + alpha * dtau,
             kappa + alpha * dkappa,
         )
         left = 1.0 - alpha * kept
-        on_z, on_rows, _ = np.split(residual, [self.q, self.q + self.m])
         return self.packed(
             [p.moved(s, alpha) for p, s in zip(points, last, strict=True)],
             new,
             primal=left * float(np.sqrt(facts[1] + on_rows @ on_rows)) / new.tau,
-            dual=left * float(np.sqrt(facts[0] + on_z @ on_z)) / new.tau,
+            dual=left * dual / new.tau,
             gap=max(
                 abs(left * float(residual[-1] + kappa) - new.kappa) / new.tau,
                 left * mu * self.system.degree / new.tau**2,
@@ -285,9 +294,12 @@ class Interior(Iteration[InteriorState]):
         total: Array = self.runtime.average(shares)[0] * self.runtime.n
         return total
 
-    def _lengths(self, parts: list[Elimination], steps: list[Point]) -> Piggyback:
-        """Everybody's longest step, with the next message."""
-        own = [[e.length(step)] for e, step in zip(parts, steps, strict=True)]
+    def _lengths(
+        self, parts: list[Elimination], steps: list[Point], most: list[float] | None = None
+    ) -> Piggyback:
+        """Everybody's longest step, at most as far as is said, with the next message."""
+        ends = [e.length(step) for e, step in zip(parts, steps, strict=True)]
+        own = np.minimum(ends, np.inf if most is None else most)[:, None]
         return self.runtime.piggyback(np.array(own), whole=True)
 
     def finished(self, state: InteriorState) -> bool:

@@ -30,6 +30,7 @@ from ccmac.workspace.conic import Sparse, StandardForm
 
 RHO = 1e-7  # free directions put 1/rho into the sum, which keeps digits while rho > sqrt(EPS)
 DELTA = 1e-7
+HALVINGS = 20  # of a step that smooth functions do not trust
 DENSE = 150  # unknowns and rows up to which the factorization is dense
 
 
@@ -95,12 +96,12 @@ class LocalSystem:
         self.corner[np.searchsorted(wanted, row * size + column)] = data
         self.P_zT = sp.csr_array(p.P_z.T)
 
-    def near(self, y: Array, z: Array) -> LocalSystem:
+    def near(self, y: Array, z: Array, damped: float = 0.0) -> LocalSystem:
         """With models of second order at (y, z) in place of smooth functions."""
         if not self.model.smooth:
             return self
         other = copy(self)
-        other._take(self.model.near(y, z))
+        other._take(self.model.near(y, z, damped))
         return other
 
     def slack(self, y: Array, z: Array) -> Array:
@@ -174,8 +175,12 @@ class Elimination:
     ``residual`` is the agent's share of the common equations' residuals.
     """
 
-    def __init__(self, agent: LocalSystem, point: Point, shared: Shared) -> None:
-        agent = agent.near(point.y / shared.tau, shared.z / shared.tau)
+    def __init__(
+        self, agent: LocalSystem, point: Point, shared: Shared, damped: float = 0.0
+    ) -> None:
+        self.whole = agent.model
+        self.shared = shared
+        agent = agent.near(point.y / shared.tau, shared.z / shared.tau, damped)
         self.agent = agent
         self.point = point
         p = agent.model
@@ -268,6 +273,26 @@ class Elimination:
         on_z = curved + agent.HT @ step.v + agent.BT @ dual + p.c_z * dtau
         on_rows = p.A @ step.y + p.B @ dz - p.b * dtau
         return np.asarray(self.residual + np.concatenate([on_z, on_rows, [last]]))
+
+    def trusted(self, step: Point, dc: Array, room: float) -> float:
+        """How far smooth functions stay at their models, but for ``room`` in the slope.
+
+        ``dc`` is the step of (z, lambda, tau); infinity: all the way, and where there are none.
+        """
+        if not self.whole.smooth:
+            return np.inf
+        q = len(self.whole.c_z)
+        u = np.append(self.point.y, self.shared.z)
+        du = np.append(step.y, dc[:q])
+        length = 1.0
+        for _ in range(HALVINGS):
+            tau = self.shared.tau + length * float(dc[-1])
+            with np.errstate(over="ignore", invalid="ignore"):
+                off = tau * self.whole.missed(self.agent.model, (u + length * du) / tau)
+            if np.linalg.norm(off) <= room:
+                break
+            length *= 0.5
+        return np.inf if length == 1.0 else length
 
     def length(self, step: Point) -> float:
         """The longest step that keeps s and v in their cones; 0 where it is no number."""
