@@ -87,8 +87,8 @@ def refuse_unless_fit(method: Method, work: Workspace) -> None:
         )
     if work.curvature.conic and not work.curvature.polyhedral:
         raise MethodRefused(
-            f"method {method.name} takes cones next to quadratics, kinks and smooth losses, and some "
-            "agent's objective is none; use another objective, or no cones"
+            f"method {method.name} takes cones next to quadratics, kinks and smooth losses, and "
+            "some agent's objective is none; use another objective, or no cones"
         )
     missing = sorted(method.needs - work.capabilities)
     if missing:
