@@ -86,8 +86,9 @@ def put(page: str, part: str, head: str, rows: list[list[str]]) -> str:
     lines += [f"| {' | '.join(row)} |" for row in rows]
     mark = MARK.format(part)
     before, after = page.split(mark)
-    rest = after.lstrip("\n").split("\n\n", 1)
-    left = rest[1] if rest[0].startswith("|") and len(rest) > 1 else ""
+    table, _, left = after.lstrip("\n").partition("\n\n")
+    if not table.startswith("|"):
+        left = after.lstrip("\n")
     return before + mark + "\n" + "\n".join(lines) + "\n\n" + left
 
 
