@@ -45,7 +45,6 @@ FIX = {
     "conic rows": "G, H or h",
 }
 VISIBLE = 1e-3  # share of the largest part of a certificate below which a block is not named
-NAMED = 6  # agents named in a message
 UNMET = (
     "the equations stay violated by {:.2g} at the closest point that was found: they may "
     "contradict each other, which is not proved; what is said of the error is an estimate, for the "
@@ -299,7 +298,7 @@ class Farkas:
         for column, text in enumerate(texts[: len(kinds) - 1], 1):
             order = np.argsort(-weights[:, column], kind="stable")
             seen = [self._name(int(i)) for i in order if carries[i, column]]
-            whose = ", ".join(seen[:NAMED]) + (", ..." if len(seen) > NAMED else "")
+            whose = ", ".join(seen[:6]) + (", ..." if len(seen) > 6 else "")
             if seen:
                 parts.append(f"the {text} of agents {whose}" if named else f"the {text}")
         if on_z > least:

@@ -27,8 +27,6 @@ from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import lengths
 
 Later = Callable[[], float]  # a number that is known once its message has travelled
-FLOOR = 1e-13  # of a point's size: a distance that rounding leaves
-FAR = 1e3  # times the floor: rounding is far
 
 
 def zero() -> float:
@@ -60,8 +58,12 @@ class Look:
 class Certifier:
     """Bounds for points of one realized problem (smooth, strongly convex).
 
-    ``notes`` collects what was found wrong with the certified interval, and mended.
+    ``notes`` collects what was found wrong with the certified interval, and mended. ``floor``, of a
+    point's size, is a distance that rounding leaves; ``far`` times it, rounding is far.
     """
+
+    floor = 1e-13
+    far = 1e3
 
     def __init__(self, realized: Realized) -> None:
         self.realized = realized
@@ -237,7 +239,7 @@ class Certifier:
         """
         if look.residual is None:
             return True
-        trusted = FAR * FLOOR * (1.0 + look.size)
+        trusted = self.far * self.floor * (1.0 + look.size)
         system = self._system.homogeneous()
         met = conjugate_residuals(system, look.residual, below(0.0), 4, trusted=trusted)
         return not self._mend(met)
@@ -270,19 +272,23 @@ class Certifier:
             residual = look.residual
             before = look.norm
             length = look.length
-        floor = FLOOR * (1.0 + length)
+        floor = self.floor * (1.0 + length)
         wanted = wanted if isinstance(wanted, float) else wanted()
         for _ in range(5):
             goal = max(wanted, floor) * system.interval.low
             if before <= goal:
                 break
             reduced = conjugate_residuals(
-                system.homogeneous(), residual, below(0.8 * goal), self._limit, trusted=FAR * floor
+                system.homogeneous(),
+                residual,
+                below(0.8 * goal),
+                self._limit,
+                trusted=self.far * floor,
             )
             w = w - reduced.y
             residual = system.residual(w)[0]
             now = space.piggyback((residual, residual))
-            if reduced.left <= goal and goal >= FAR * floor * system.interval.low:
+            if reduced.left <= goal and goal >= self.far * floor * system.interval.low:
                 self._mend(reduced)
                 return w, partial(self._distance, now)
             [after] = lengths(now)

@@ -126,8 +126,6 @@ def diagonal_matrix(values: Array) -> sp.csr_array:
 
 Solve = Callable[[Array], Array]
 
-PIECE = 4096  # columns of a wide matrix at a time
-
 
 # -- solves ----------------------------------------------------------------------------------------
 class FactorCache:
@@ -163,8 +161,9 @@ def weighted_gram(E: Array, weights: Array) -> Array:
     """E diag(weights) E' of weights >= 0, by pieces that stay in the cache."""
     total = np.zeros((len(E), len(E)))
     root = np.sqrt(weights)
-    for k in range(0, E.shape[1], PIECE):
-        piece = E[:, k : k + PIECE] * root[k : k + PIECE]
+    width = 4096  # columns at a time
+    for k in range(0, E.shape[1], width):
+        piece = E[:, k : k + width] * root[k : k + width]
         total += piece @ piece.T
     return total
 

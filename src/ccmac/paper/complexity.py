@@ -37,7 +37,6 @@ from ccmac.workspace.declared import CurvatureTable
 OWN = "CC-MAC"
 STRONG = "strong"
 CONVEX = "general"
-WHITENING = 0.5  # delta of the certified construction
 
 
 @dataclass(frozen=True)
@@ -239,8 +238,9 @@ def certified_lift(problem: Problem, s: Structural, chi: float) -> Lift | None:
         cross_factor=chi,
     )
     ends = channel_intervals(bounds)
-    first, second = (paper_degree(high / low, WHITENING) for low, high in ends)
-    ratio = 2 * (1 + WHITENING) * 3 * chi * chi / (1 - WHITENING)
+    whitening = 0.5  # delta of the certified construction
+    first, second = (paper_degree(high / low, whitening) for low, high in ends)
+    ratio = 2 * (1 + whitening) * 3 * chi * chi / (1 - whitening)
     outer = math.ceil(math.sqrt(ratio) - 1e-9)
     actions = (2 * first + 1 if coupled else 0) + (2 * second + 1 if problem.q else 0)
     penalty = 2 * graph if coupled else 0

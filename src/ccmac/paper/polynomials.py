@@ -12,8 +12,6 @@ import scipy
 from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import growth
 
-GRID_ROUNDING = 1e-14  # of a polynomial's values, about 1, in a recurrence of some dozen steps
-
 Apply = Callable[[Array], Array]
 
 
@@ -42,15 +40,17 @@ def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[floa
 
     Of large degrees (1 -+ e)^2, where e bounds the error of the interpolant.
     """
+    # Of a polynomial's values, about 1, in a recurrence of some dozen steps.
+    rounding = 1e-14
     # Beyond it a range is that of the proved error: a grid would take seconds.
     if len(coefficients) > 2000:
         error = 1.0 / growth(len(coefficients), a, b)
-        return (1.0 - error) ** 2 - GRID_ROUNDING, (1.0 + error) ** 2 + GRID_ROUNDING
+        return (1.0 - error) ** 2 - rounding, (1.0 + error) ** 2 + rounding
     grid = np.cos(np.linspace(0, np.pi, 64 * (len(coefficients) + 1)))
     x = (b + a) / 2 + (b - a) / 2 * grid
     values = x * np.polynomial.chebyshev.chebval(grid, coefficients) ** 2
     # Extremes between the points are missed by at most (pi / 128)^2 / 2 = 3e-4 of the range.
-    slack = 1e-3 * (values.max() - values.min()) + GRID_ROUNDING
+    slack = 1e-3 * (values.max() - values.min()) + rounding
     return float(values.min() - slack), float(values.max() + slack)
 
 

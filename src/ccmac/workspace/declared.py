@@ -25,7 +25,6 @@ from ccmac.objectives.separable import Separable
 from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
 
-AUGMENT_GAIN = 4.0  # an augmentation must improve the condition number by this much
 DENSE = 3000  # unknowns of a Hessian that may be factorized
 CONIC = 3.0
 CONSTANTS = ("L_x", "mu_x", "L_z", "mu_z", "L", "mu")
@@ -225,6 +224,8 @@ class CurvatureTable:
         return ScaledCurvature(float(self.mu.min()), float(self.L.max()))
 
     def _separable_at(self, s: float) -> ScaledCurvature:
+        # An augmentation must improve the condition number by this much.
+        augment_gain = 4.0
         mu_x = float(self.mu_x.min())
         L_x = float(self.L_x.max())
         h = s * s * self.mu_z
@@ -235,10 +236,10 @@ class CurvatureTable:
             return plain
         # ... and leaves L as it is at the least: often that cannot pay, whatever it is.
         most = min(mu_x, float(h.mean()))
-        if 0 < most <= AUGMENT_GAIN * plain.mu:
+        if 0 < most <= augment_gain * plain.mu:
             return plain
         better = best_augmentation(h, L_z, mu_x, L_x)
-        gain = plain.mu <= 0 or plain.condition > AUGMENT_GAIN * better.condition
+        gain = plain.mu <= 0 or plain.condition > augment_gain * better.condition
         return better if better.mu > 0 and gain else plain
 
     def _mixed_at(self, s: float) -> ScaledCurvature:

@@ -162,7 +162,6 @@ _ACTIVITY /= np.cumsum(_ACTIVITY)[-1] / _ACTIVITY.size
 
 # Words drawn for a document, one for each tenth of the rows; repeated words merge.
 _LENGTHS = np.array([20, 31, 39, 47, 56, 67, 80, 97, 126, 203])
-_TOPICS = 30
 
 
 def _weights(size: int, flat: float) -> Array:
@@ -215,9 +214,10 @@ def unit_documents(rows: int, columns: int, rng: np.random.Generator) -> csr_arr
     k = np.arange(columns)
     octave = np.searchsorted(16 * 2 ** np.arange(12), k, side="right")
     band = np.searchsorted(512 * 2 ** np.arange(7), k, side="right")
-    rankings = [k] + [np.lexsort((rng.random(columns), band)) for _ in range(_TOPICS)]
+    topics = 30
+    rankings = [k] + [np.lexsort((rng.random(columns), band)) for _ in range(topics)]
     length = _LENGTHS[(rng.random(rows) * _LENGTHS.size).astype(np.int64)]
-    topic_ends = np.cumsum(1.0 / np.arange(2, _TOPICS + 2))
+    topic_ends = np.cumsum(1.0 / np.arange(2, topics + 2))
     topic = 1 + _draw(topic_ends, rng.random(rows))
     row = np.repeat(np.arange(rows), length)
     topical = rng.random(row.size) < 0.5

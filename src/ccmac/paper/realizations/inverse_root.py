@@ -19,7 +19,6 @@ from ccmac.paper.polynomials import (
 
 # Below 1e-12 of the largest, eigenvalues are not distinguished from zero, and a degree is in the
 # millions.
-APART = 1e12
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,13 @@ def inverse_root_polynomial(
 ) -> InverseRoot:
     """Degree given, or by the paper's rule, or the least that is computed to reach ``accuracy``.
 
-    Refused where the ends are more than APART apart: it would be some millions.
+    Refused where the ends are more than 1e12 apart: it would be some millions.
     """
     if not 0 < accuracy < 1:
         raise InputError(f"normalizer: accuracy = {accuracy} must lie between 0 and 1")
-    if high > APART * low:
+    if high > 1e12 * low:
         raise MethodRefused(
-            f"normalizer: the ends {low:g} and {high:g} of a spectrum are more than {APART:g} "
+            f"normalizer: the ends {low:g} and {high:g} of a spectrum are more than 1e12 "
             "apart; rescale the rows, give closer certificates, or take the averaged realization"
         )
     if degree is None:

@@ -23,8 +23,6 @@ from ccmac.problem import Problem
 from ccmac.realizations.base import Certificates
 from ccmac.runtime.base import Runtime
 
-MARGIN = 1e-9  # of constants composed of several decompositions
-GRAM_LIMIT = 1000
 COMMON = 1e-10  # squares of sines below this are common directions
 
 
@@ -88,9 +86,10 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     m = problem.m
     q = problem.q
     n = problem.n
-    if max(m, q) > GRAM_LIMIT:
+    limit = 1000
+    if max(m, q) > limit:
         raise InputError(
-            f"certified: m = {m} or q = {q} exceeds {GRAM_LIMIT}; supply all of ccmac.Certificates "
+            f"certified: m = {m} or q = {q} exceeds {limit}; supply all of ccmac.Certificates "
             "(ccmac.geometry(problem, network=network).structural has them, .cross_factor too)"
         )
     rows = []
@@ -125,8 +124,9 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     mu_HC, mu_D, chi = (float(v) for v in runtime.common(np.array([mu_HC, mu_D, chi])))
     h, d_D, _, u_C = (float(top) for top in local.max(axis=0))
     l_C = float(local[:, 2].min())
-    up = 1 + MARGIN
-    down = 1 - MARGIN
+    # Of constants composed of several decompositions.
+    up = 1 + 1e-9
+    down = 1 - 1e-9
     return LiftConstants(
         h * up,
         mu_HC * down,
