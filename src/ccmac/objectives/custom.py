@@ -13,6 +13,8 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative, real_vector, whole
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.base import Curvature, Objective, joint
+from ccmac.objectives.function import Function
+from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.texts import shown
 
 Blocks = Any
@@ -274,9 +276,44 @@ class Custom(Objective):
         H = np.reshape(rows, (size, size))
         return np.asarray(0.5 * (H + H.T))
 
+    @property
+    def is_polyhedral(self) -> bool:
+        """Where it is smooth and has Hessian products."""
+        return self.has_hessian and "gradient" in self.capabilities
+
+    def polyhedral(self, d: int, q: int) -> Polyhedral:
+        """The smooth function as it is."""
+        return Joint(self, d).polyhedral_at(d + q)
+
     def lipschitz(self, d: int, q: int) -> float:
         """The declared bound on subgradients."""
         return self._lipschitz
+
+
+class Joint(Function):
+    """A smooth Custom with a Hessian as a function of the one vector (x, z)."""
+
+    capabilities = frozenset({"gradient"})
+
+    def __init__(self, custom: Custom, d: int) -> None:
+        self.custom = custom
+        self.d = d
+
+    def constants(self, size: int) -> tuple[float, float]:
+        return self.custom.smoothness, self.custom.strong_convexity
+
+    def value_at(self, v: Array) -> float:
+        return self.custom.value(v[: self.d], v[self.d :])
+
+    def gradient_at(self, v: Array) -> Array:
+        return np.concatenate(self.custom.gradient(v[: self.d], v[self.d :]))
+
+    @property
+    def has_hessian(self) -> bool:
+        return True
+
+    def hessian_at(self, v: Array) -> Array:
+        return self.custom.hessian(v[: self.d], v[self.d :])
 
 
 def _bound(where: str, value: Any) -> float:
