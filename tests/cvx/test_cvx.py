@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import ccmac_check
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -111,6 +113,20 @@ def test_every_owner_gets_what_is_shared_also_when_a_limit_ends_the_run() -> Non
         np.testing.assert_allclose(level.value, 2.5, atol=1e-5)
     np.testing.assert_allclose(wants[0].value, [[1, 0.5], [0.5, 1]], atol=1e-5)
     assert agents[1].model.problem.value == pytest.approx(-5.5, abs=1e-5)
+
+
+def test_a_model_without_cones_is_confirmed_and_goes_masked(tmp_path: Path) -> None:
+    a, b, level = cp.Variable(2), cp.Variable(2), cp.Variable()
+    cost = cp.sum_squares(a - 1) + cp.norm1(b) + cp.square(level)
+    rows = [cp.sum(a + b) == 1, a[0] <= 3 * a[1], cp.norm_inf(b) <= 0.2, level >= 0.1]
+    model = cp.Problem(cp.Minimize(cost), rows)
+    problem = ccmac.cvx.split(model, {"north": [a], "south": [b]}, [level])
+    result = ccmac.solve(problem, tol=1e-7)
+    problem.save(tmp_path / "problem")
+    result.save(tmp_path / "result")
+    assert ccmac_check.check(tmp_path / "problem", tmp_path / "result")[0] == "confirmed"
+    values = [model.value, ccmac.solve(problem, averaging="masked") and model.value]
+    assert values == pytest.approx([model.solve(cp.CLARABEL)] * 2, abs=1e-5)
 
 
 def test_parts_of_owners_add_up() -> None:

@@ -119,8 +119,8 @@ class Form:
     z: sp.csr_array
     t: sp.csr_array
     coupled: Rows
-    local: Rows  # equations of x
-    demands: Rows  # equations of z
+    local: Rows  # of x alone
+    demands: Rows  # of z alone
     upper: Rows  # the tightest bounds of entries of x
     lower: Rows
     cones: Rows  # all others, in cones
@@ -149,8 +149,10 @@ class Form:
         single = ~equal & linear & (in_x == 1) & (in_z == 0)
         upper, lower = _tightest(K @ x, k, rows[single])
         single &= bool(len(upper) + len(lower))
-        local = equal & (in_x > 0) & (in_z == 0) & ~idle
-        demands = equal & (in_x == 0) & (in_z > 0) & ~idle
+        # Without cones every method takes the model, masked sums too, and ccmac-check confirms it.
+        plain = equal | bool(np.all(linear & ((in_x == 0) | (in_z == 0)) | idle))
+        local = plain & (in_x > 0) & (in_z == 0) & ~(idle | single)
+        demands = plain & (in_x == 0) & (in_z > 0) & ~idle
         rest = ~(idle | single | local | demands)
         return cls(
             data, back, K, x, z, T, coupled, rows[local], rows[demands], upper, lower, rows[rest]
@@ -269,14 +271,16 @@ class Model:
             blocks |= {"A": sp.diags_array(turn) @ on_x[form.coupled], "b": turn * k[form.coupled]}
         if on_z[form.coupled].nnz:
             blocks["B"] = sp.diags_array(turn) @ on_z[form.coupled]
+        senses = np.where(np.arange(len(k)) < data["dims"].zero, "==", "<=")
         if len(form.local):
-            blocks |= {"C": on_x[form.local], "c": k[form.local]}
+            blocks |= {"C": on_x[form.local], "c": k[form.local], "C_sense": senses[form.local]}
         if len(form.cones):
             blocks |= {"G": on_x[form.cones], "h": k[form.cones], "cones": form.slacks}
             if on_z[form.cones].nnz:
                 blocks["H"] = on_z[form.cones]
         if len(form.demands) or not blocks:  # without any block nothing tells the size of z
             blocks |= {"D": on_z[form.demands], "e": k[form.demands]}
+            blocks["D_sense"] = senses[form.demands]
         for limit, rows, none in ("upper", form.upper, np.inf), ("lower", form.lower, -np.inf):
             if len(rows):
                 part = on_x[rows]
