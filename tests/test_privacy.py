@@ -14,6 +14,7 @@ import pytest
 import ccmac
 from ccmac.inputs import Array
 from ccmac.methods.interior.compressed import compressed
+from ccmac.methods.interior.iteration import Interior
 from ccmac.paper.instances import random_quadratic, solve_kkt
 from ccmac.runtime.averaging import Averaging
 from ccmac.workspace import Workspace
@@ -117,6 +118,32 @@ def test_rows_of_many_iterations_tell_the_range_of_a_block(method: str) -> None:
     basis = np.linalg.qr(agents[0].A)[0]
     assert np.allclose(rows, rows @ basis @ basis.T)
     assert np.linalg.matrix_rank(rows, tol=1e-9) == 2
+
+
+def test_two_sums_of_interior_points_tell_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """X D X' and X E X' with diagonal D, E: their pencil has the columns of X as directions."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((N, 20))
+    problem = ccmac.vfl.problem(X, X[:, 0], AGENTS, regularization=0.0, l1=0.05)
+    sums = []
+
+    def seen(run: Interior, shares: Array) -> Array:
+        total = plain(run, shares)
+        if len(total) >= run.system.width:
+            square = np.zeros((2 * N, 2 * N))
+            square[run.system.at] = total[: run.system.entries]
+            upper = square[N:, N:] / np.outer(run.units[0].coupled, run.units[0].coupled)
+            sums.append(upper + np.triu(upper, 1).T)
+        return total
+
+    plain = Interior.sum
+    monkeypatch.setattr(Interior, "sum", seen)
+    assert ccmac.solve(problem, "ring", "cross-ipm").status == "optimal"
+    basis = np.linalg.svd(sums[1])[0][:, :20]
+    one, other = (basis.T @ S @ basis for S in sums[1:3])
+    guess = basis @ np.linalg.eig(one @ np.linalg.inv(other))[1].real
+    cosines = (guess / np.linalg.norm(guess, axis=0)).T @ (X / np.linalg.norm(X, axis=0))
+    assert np.abs(cosines).max(axis=0).min() > 1 - 1e-9
 
 
 @pytest.mark.parametrize("loss", ["squared", "hinge"])

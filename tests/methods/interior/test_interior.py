@@ -70,6 +70,33 @@ def test_a_warm_start_from_afar_ends_at_the_same_value(seed: int) -> None:
     assert violation(made.problem, warm) <= 1e-6
 
 
+@pytest.mark.parametrize("factor", [1.001, -1.0])
+def test_a_warm_start_is_hardly_dearer_than_a_cold_one(factor: float) -> None:
+    """Bounds on z, from the solution for other right-hand sides, near ones and far ones."""
+    random = np.random.default_rng(2)
+    agents = []
+    for _ in range(4):
+        M = random.standard_normal((14, 14))
+        f = Quadratic(M.T @ M / 10, random.standard_normal(14))
+        A = random.standard_normal((5, 8))
+        B = random.standard_normal((5, 6))
+        agents.append((f, A, B, random.standard_normal(5)))
+
+    def posed(by: float) -> ccmac.Problem:
+        made = [
+            ccmac.Agent(f, A=A, B=B, b=by * b, lower=-np.full(8, 0.3), upper=np.full(8, 0.3))
+            for f, A, B, b in agents
+        ]
+        return ccmac.Problem(made, z_lower=np.full(6, -0.2), z_upper=np.full(6, 0.2))
+
+    cold = solve(posed(factor))
+    warm = solve(posed(factor), warm_start=solve(posed(1.0)))
+    assert warm.status == cold.status == "optimal"
+    spent, limit = warm.ledger.total("averagings"), cold.ledger.total("averagings")
+    assert spent <= limit / 2 if factor > 0 else spent <= limit + 3
+    assert any("warm start was given up" in text for text in warm.warnings) == (factor < 0)
+
+
 def assert_farkas(problem: ccmac.Problem, result: ccmac.Result) -> None:
     """In plain arithmetic: y'v exceeds what the bounds allow (K'y)'w."""
     found = result.infeasibility

@@ -8,7 +8,7 @@ method of Hintermueller, Ito and Kunisch, 2002):
 
 Where the guess v > s is right that is the solution itself, multipliers included, to the accuracy of
 linear algebra; what it finds is judged like any other point. From the last solution of a warm start
-the guess is mended pass by pass, as long as fewer rows change from one to the next.
+the guess is mended in a few passes; if it does not settle, the run starts cold.
 Cost of a pass: 1 local factorization and 1 averaging; of a guess within a run 2 averagings, the
 second of the common unknowns alone.
 """
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ccmac.methods.interior.iteration import Interior, InteriorState
 
 MET = 1e-8  # a slack below this, in equilibrated units, is none
+FEW = 3  # passes of a warm start, one step's averagings; then changed rows must halve
 PASSES = 2  # sums: the system, then what rounding and proximal terms left
 HELD = 1e-10  # proximal weight of active rows, less than that of an interior point
 
@@ -96,7 +97,7 @@ def mended(run: Interior, state: InteriorState) -> InteriorState:
         run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count + 1),
         warm=state.warm + 1,
         changed=changed,
-        lost=int(changed == 0 or (state.warm > 2 and changed >= state.changed)),
+        lost=int(changed == 0 or (state.warm >= FEW and 2 * changed > state.changed)),
         guessed=state.guessed,
         guessed_common=state.guessed_common,
     )
@@ -155,8 +156,9 @@ class Guess:
         self.face = p.cone.face(point.s, point.v)
         matrix = sp.csr_array(self.face.matrix)
         self.active = matrix.diagonal() != 0
-        self._solve = agent.factorized(matrix, np.maximum(self.face.held, HELD))
-        self._border = agent.border.toarray()
+        self._factor = agent.factorized(matrix, np.maximum(self.face.held, HELD))
+        self._solve = self._factor.solve
+        self._border = agent.border
         self._right = np.zeros(p.size + p.rows)
 
     def changes(self, point: Point) -> int:
@@ -171,7 +173,7 @@ class Guess:
 
     def matrix(self) -> Array:
         """-V M^{-1} U on the support."""
-        return np.asarray(-(self._border.T @ self._solve(self._border)))
+        return self._factor.condensed()
 
     def residual(self, point: Point, z: Array, dual: Array) -> tuple[Array, Array]:
         """Its share of the common right-hand side: on the support, and on all of (z, lambda)."""

@@ -35,11 +35,12 @@ from ccmac.workspace.conic import StandardForm
 FRACTION = 0.99
 FACTS = 4  # ||r_y||^2, ||r_v||^2, s'v, objective
 STEPS = 200
+ROOM = 1e-4  # of slacks and multipliers after a warm start in vain, in equilibrated units
+ROWS = 32  # one row in so many may be guessed wrong for the last solution to be near
 TINY = 1e-200  # tau that is none
 STUCK = 1e-9  # a step this short gains nothing
 TRUST = 0.1  # share of the slope's residual, or of mu, that smooth functions may miss models by
 DAMPED = 1e-3  # of their largest curvature in the models at first; less as the residual shrinks
-ROOM = 1e-4  # of slacks and multipliers after a warm start in vain, in equilibrated units
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class InteriorState(State):
     count: int = 0
     warm: int = 0  # passes of a warm start, and one; 0 in interior-point steps
     changed: int = 0  # active rows that changed in the pass before
-    lost: int = 0  # whether they got more, or none and that was not enough
+    lost: int = 0  # whether they did not settle, or did and that was not enough
 
 
 class Interior(Iteration[InteriorState]):
@@ -152,7 +153,7 @@ class Interior(Iteration[InteriorState]):
         margins = []
         for k, part in enumerate(parts):
             p = part.agent.model
-            y, v = np.split(part.solve(-part.columns @ self.system.own(k, dc)), [p.size])
+            y, v = np.split(part.solve(-part.charge(self.system.own(k, dc))), [p.size])
             points.append(Point(y, np.where(part.agent.equations, 0.0, -v), v))
             margins.append([p.cone.margin(-v), p.cone.margin(v)])
         least = self.runtime.gather(np.array(margins)).min(axis=0)
@@ -181,8 +182,10 @@ class Interior(Iteration[InteriorState]):
         state = self.packed(points, Shared(z_own, common, 1.0, 0.0), warm=1)
         return replace(state, guessed=state.own, guessed_common=state.common)
 
-    def _inside(self, state: InteriorState) -> InteriorState:
-        """From active rows that could not be mended to where they were guessed, a little inside."""
+    def _again(self, state: InteriorState) -> InteriorState:
+        """From where a warm start began, a little inside; cold where that is far."""
+        if ROWS * state.changed > self.system.degree:
+            return replace(self._beginning(), count=state.count)
         points = []
         begun = replace(state, own=state.guessed, common=state.guessed_common)
         for agent, point in zip(self.agents, self.points(begun), strict=True):
@@ -197,7 +200,7 @@ class Interior(Iteration[InteriorState]):
         if state.warm:
             if not state.lost:
                 return mended(self, state)
-            state = self._inside(state)
+            state = self._again(state)
         shared = self.shared(state)
         points = self.points(state)
         tau = shared.tau

@@ -26,7 +26,8 @@ import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from ccmac.inputs import Array
-from ccmac.workspace.conic import Sparse, StandardForm
+from ccmac.methods.interior.parts import Parts, congruence, diagonal
+from ccmac.workspace.conic import StandardForm
 
 RHO = 1e-7  # free directions put 1/rho into the sum, which keeps digits while rho > sqrt(EPS)
 DELTA = 1e-7
@@ -70,7 +71,10 @@ class LocalSystem:
         own_z = np.diff(sp.csc_array(sp.vstack([p.P_z, p.H])).indptr) > 0
         own_rows = np.diff(p.A.indptr) > 0
         self.support = np.flatnonzero(np.concatenate([own_z, own_rows]))
-        self.plain = _diagonal(p.P_zz) and _diagonal(p.B)
+        self.parts = Parts(p)
+        on_z = sp.vstack([p.P_z, p.H])
+        on_rows = sp.vstack([p.A.T, sp.csr_array((p.rows, len(p.b)))])
+        self.plain = diagonal(p.P_zz) and diagonal(p.B) and self.parts.apart(on_z, on_rows)
         row, column, _ = _corner(p)
         self.corner_at = row, column
         self.equations = p.cone.equations
@@ -109,10 +113,8 @@ class LocalSystem:
         p = self.model
         return np.asarray(p.h - p.G @ y - p.H @ z)
 
-    def factorized(
-        self, inverse: sp.csr_array, held: Array | None = None
-    ) -> Callable[[Array], Array]:
-        """b -> M^{-1} b, refined once; ``inverse`` is W^{-1} (1 on equations).
+    def factorized(self, inverse: sp.csr_array, held: Array | None = None) -> Factor:
+        """M^{-1}, refined once; ``inverse`` is W^{-1} (1 on equations).
 
         ``held`` is minus the lower diagonal: 1, and delta on equations, unless given.
         """
@@ -124,7 +126,11 @@ class LocalSystem:
             sp.block_array([[top, G.T], [G, -sp.diags_array(self.held if held is None else held)]])
         )
         if not M.shape[0]:
-            return lambda b: b
+            return Factor(self, lambda b: b)
+        if self.parts.small and M.shape[0] > DENSE:
+            turn = sp.block_diag([sp.eye_array(size), inverse], format="csr")
+            N = sp.csr_array(turn.T @ self.parts.inverse(M) @ turn)
+            return Factor(self, lambda b: np.asarray(N @ b), N)
         if M.shape[0] <= DENSE:
             factor = scipy.linalg.lu_factor(M.toarray(), check_finite=False)
             solve: Callable[[Array], Array] = partial(
@@ -140,7 +146,24 @@ class LocalSystem:
             x += solve(scaled - M @ x)
             return np.concatenate([x[:size], inverse_t @ x[size:]])
 
-        return refined
+        return Factor(self, refined)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """An agent's M^{-1}: b -> M^{-1} b, and the matrix itself where it is as sparse as M."""
+
+    agent: LocalSystem
+    solve: Callable[[Array], Array]
+    inverse: sp.csr_array | None = None
+
+    def condensed(self) -> Array:
+        """-border' M^{-1} border, on the support."""
+        border = self.agent.border
+        if self.inverse is None:
+            return np.asarray(-(border.T @ self.solve(border.toarray())))
+        of_z = int(np.searchsorted(self.agent.support, len(self.agent.model.c_z)))
+        return -congruence(self.inverse, border, of_z)
 
 
 def _corner(p: StandardForm) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
@@ -150,11 +173,6 @@ def _corner(p: StandardForm) -> tuple[NDArray[np.int64], NDArray[np.int64], Arra
     upper.sum_duplicates()
     found = sp.coo_array(upper)
     return found.row.astype(np.int64), found.col.astype(np.int64), found.data
-
-
-def _diagonal(M: Sparse) -> bool:
-    there = sp.coo_array(M)
-    return bool(np.all(there.row == there.col))
 
 
 def sparse_factor(M: Any) -> Any:
@@ -204,17 +222,24 @@ class Elimination:
         self.tilt_z = 2.0 * curved_z / tau + p.c_z
         self.tilt = np.concatenate([2.0 * curved_y / tau + p.c, p.h])
         self.scaling = p.cone.scaling(s, v)
-        self.solve = agent.factorized(sp.csr_array(self.scaling.inverse_matrix()))
-        self.columns = np.column_stack([agent.border.toarray(), np.append(p.c, -p.h)])
+        self.factor = agent.factorized(sp.csr_array(self.scaling.inverse_matrix()))
+        self.solve = self.factor.solve
+        self.along = np.append(p.c, -p.h)
         self.rights = [
             np.append(-self.r_y, -self.r_v),
             np.append(np.zeros(p.size), s),
             self.asked(p.cone.identity),
         ]
-        solved = self.solve(np.column_stack([self.columns, *self.rights]))
-        width = self.columns.shape[1]
-        self._on_shared = solved[:, :width]
-        self._on_rights = solved[:, width:].T
+        asked = [self.along, *self.rights]
+        border = agent.border
+        if self.factor.inverse is None:
+            solved = self.solve(np.column_stack([border.toarray(), *asked]))
+            on_shared, solved = np.split(solved, [border.shape[1]], axis=1)
+            self._schur = -(border.T @ on_shared), -(self.tilt @ on_shared)
+        else:
+            solved = self.solve(np.column_stack(asked))
+            self._schur = self.factor.condensed(), -(border.T @ self.solve(self.tilt))
+        self._on_tau, *self._on_rights = solved.T
 
     def asked(self, target: Array) -> Array:
         """The right-hand side of point o (W dv + W^{-1} ds) = ``target``."""
@@ -223,9 +248,10 @@ class Elimination:
 
     def schur(self) -> tuple[Array, Array, Array, float]:
         """-V M^{-1} U: (matrix on the support, column of tau, row of tau, corner)."""
-        matrix = -(self.agent.border.T @ self._on_shared)
-        row = -(self.tilt @ self._on_shared)
-        return matrix[:, :-1], matrix[:, -1], row[:-1], float(row[-1]) - self.bend
+        column = -(self.agent.border.T @ self._on_tau)
+        matrix, row = self._schur
+        corner = -float(self.tilt @ self._on_tau) - self.bend
+        return matrix, column, row, corner
 
     def eliminated(self) -> list[Array]:
         """-V M^{-1} r for the right-hand sides, on (support, tau)."""
@@ -245,11 +271,15 @@ class Elimination:
         lose nothing to rounding.
         """
         p = self.agent.model
-        own = right - self.columns @ dc
+        own = right - self.charge(dc)
         flat = self.solve(own)
         ds = own[p.size :] + target - p.G @ flat[: p.size]
         ds[self.agent.equations] = 0.0
         return Point(flat[: p.size], ds, flat[p.size :])
+
+    def charge(self, dc: Array) -> Array:
+        """U dc."""
+        return np.asarray(self.agent.border @ dc[:-1] + dc[-1] * self.along)
 
     def second(self, step: Point) -> Array:
         """-(W^{-1} ds) o (W dv): the second order of complementarity."""

@@ -52,7 +52,10 @@ class CrossIpm(Method):
     name = "cross-ipm"
     summary = "quadratics with bounds or kinks, curved or flat: interior points, one sum a step"
     needs = frozenset({"polyhedral"})
-    reveals = "which rows and entries of z an agent touches, eliminated Hessians at every step"
+    reveals = (
+        "which rows and entries of z an agent touches; sums of A_i D_i A_i', two of which tell "
+        "columns that are at most as many as rows; A_i A_i' where rows are long"
+    )
 
     radius: float | None = option(
         None, float, "R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated)"

@@ -27,6 +27,7 @@ HOPE = 0.1  # share of what is asked for at which a certificate is tried
 VAIN = 3  # certificates in a row that gain nothing: the end of double precision
 LOST = 1e12  # kappa over tau from which on another ray says nothing new
 IDLE = 20  # steps in which neither the gap nor a ray gets better
+GIVEN_UP = "the warm start was given up: its active rows did not settle in a few passes"
 Verdict = Callable[[Interior, InteriorState], Infeasibility | Recession | None]
 
 
@@ -48,6 +49,12 @@ class DualityStop(Stopping):
         self._idle = 0
         self._best: Check | None = None
         self._feasible: Infeasibility | bool | None = None
+        self.given_up: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """Whether a warm start was in vain."""
+        return self.given_up
 
     def memory(self) -> dict[str, Any]:
         """When rays and certificates are looked at, and how often that was in vain."""
@@ -77,7 +84,10 @@ class DualityStop(Stopping):
         """A certificate where it promises to succeed."""
         assert isinstance(iteration, Interior)
         if state.warm:
-            return self.judged(iteration, state) if not state.changed else Check(math.nan)
+            check = Check(math.nan) if state.changed else self.judged(iteration, state)
+            if state.lost and not check.done:
+                self.given_up = [GIVEN_UP]
+            return check
         ratio = state.kappa / max(state.tau, 1e-300)
         if ratio >= self._ray:
             self._ray = AGAIN * ratio

@@ -50,25 +50,35 @@ class CommonSystem:
         self.width_own = int(flags[:, 1].max())
         self.degree = int(flags[:, 2].sum()) + 1
         self.turned = bool(flags[:, 3].any())
-        keys = _pairs(eliminated, self.size)
         if plain:
+            self.plain = True
+            eliminated[:, :q] = False
+            keys = _pairs(eliminated, self.size)
             diagonal = np.arange(q)
             coupled = np.arange(min(q, m))
             rows = np.concatenate([diagonal, coupled])
             columns = np.concatenate([diagonal, q + coupled])
             keys = np.union1d(keys, rows * self.size + columns)
         else:
-            keys = np.union1d(keys, _pairs(corners, self.size))
+            self.plain = False
+            keys = np.union1d(_pairs(eliminated, self.size), _pairs(corners, self.size))
         self.at = np.divmod(keys, max(self.size, 1))
-        self.plain = plain and not eliminated[:, :q].any()
         self.places = []
+        alike: dict[bytes, Any] = {}
         for agent in agents:
-            upper = np.triu_indices(len(agent.support))
-            key = agent.support[upper[0]] * self.size + agent.support[upper[1]]
+            if (support := agent.support.tobytes()) not in alike:
+                alike[support] = self._place(agent.support, keys)
             row, column = agent.corner_at
-            there = row * self.size + column
-            place = np.searchsorted(keys, key), np.searchsorted(keys, there)
-            self.places.append((upper, *place))
+            there = np.searchsorted(keys, row * self.size + column)
+            self.places.append((*alike[support], there))
+
+    def _place(self, support: NDArray[np.int64], keys: NDArray[np.int64]) -> Any:
+        """Which entries of an agent's matrix are sent, and where they are among those of all."""
+        of_z = int(np.searchsorted(support, self.q)) if self.plain else 0
+        own = np.arange(of_z)
+        rows, columns = np.triu_indices(len(support) - of_z)
+        at = np.append(own, rows + of_z), np.append(own, columns + of_z)
+        return at, np.searchsorted(keys, support[at[0]] * self.size + support[at[1]])
 
     @property
     def entries(self) -> int:
