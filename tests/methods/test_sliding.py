@@ -147,10 +147,10 @@ def test_maxima_are_minimised_by_subgradients() -> None:
 
 
 def test_sums_without_a_prox_take_gradients_of_their_smooth_part() -> None:
-    """auto splits them; far fewer oracle calls than subgradients need."""
+    """They are split; far fewer oracle calls than subgradients need."""
     sample = case("composite", 0)
-    auto = ccmac.methods.Auto(radius=sample.radius)
-    result = ccmac.solve(sample.problem, sample.network, tol=1e-2, method=auto)
+    method = ccmac.methods.CrossSliding(radius=sample.radius)
+    result = ccmac.solve(sample.problem, sample.network, tol=1e-2, method=method)
     assert result.status == "optimal"
     assert result.certificates["mode"] == "proximal gradient"
     assert result.objective - sample.value <= 1e-2 * max(1.0, sample.value)
