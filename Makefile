@@ -108,6 +108,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/solve_floor.py
 	$(BIN)/python benchmarks/joint_ratio.py
 	$(BIN)/python benchmarks/exchange.py
+	PYTHONPATH=checker $(BIN)/python benchmarks/checking.py
 
 # All 302 runs of the paper in both profiles (half an hour), docs/reproduction.md and its figures.
 reproduce: $(VENV)/.installed-test

@@ -61,12 +61,21 @@ def exact(values):
 
 def above(x):
     """As doubles, away from zero: upper bounds of sizes."""
-    return np.array([math.nextafter(float(v), math.copysign(math.inf, v)) if v else 0.0 for v in x])
+    near = ((v.numerator / v.denominator, v) for v in x)
+    return np.array([math.nextafter(f, math.copysign(math.inf, v)) if v else 0.0 for f, v in near])
+
+
+def integers(x):
+    """Fractions over one denominator, a power of two: (numerators, denominator)."""
+    below = max((v.denominator for v in x), default=1)
+    return np.array([v.numerator * (below // v.denominator) for v in x], dtype=object), below
 
 
 def norm(x):
     """An upper bound of the Euclidean norm."""
-    return math.nextafter(math.sqrt(above([(x * x).sum()])[0]), math.inf) if x.any() else 0.0
+    whole, below = integers(x)
+    square = Fraction(int((whole * whole).sum()), below**2)
+    return math.nextafter(math.sqrt(above([square])[0]), math.inf) if square else 0.0
 
 
 def size(M):
@@ -79,8 +88,7 @@ def product(M, x):
     fraction, e = np.frexp(M.data)
     least = int(e.min(initial=0))
     entries = np.ldexp(fraction, 53).astype(np.int64).astype(object) << (e - least).astype(object)
-    below = max((v.denominator for v in x), default=1)
-    whole = np.array([v.numerator * (below // v.denominator) for v in x], dtype=object)
+    whole, below = integers(x)
     found = np.zeros(M.shape[0], dtype=object)
     np.add.at(found, M.row, entries * whole[M.col])  # entries at one place add up
     return found * (Fraction(2) ** (least - 53) / below)
@@ -134,7 +142,10 @@ class Blocks:
 
     def vector(self, places, count, prefix=""):
         """One made of arrays, by their names and places; zeros where one is missing or empty."""
-        found = exact(np.zeros(count))
+        return self.added(np.zeros(count, dtype=object), places, prefix)
+
+    def added(self, found, places, prefix=""):
+        """The same, to another one."""
         for name, at in places.items():
             part = self.arrays.get(prefix + name, np.zeros(0))
             if part.size:
@@ -195,7 +206,9 @@ class Problem:
             tree = json.loads(str(get("objective")), object_hook=stored.decoded)
             self.add(tree, np.concatenate([x, z]), int(d))
         count = len(self.sense)
-        self.v = sum((stored.vector(at, count) for stored, at in sides), exact(np.zeros(count)))
+        self.v = np.zeros(count, dtype=object)
+        for stored, places in sides:
+            stored.added(self.v, places)
         self.K = self.matrix("K", count)
         self.H = self.matrix("H", self.size)
         self.M = self.matrix("M", len(self.shift))
@@ -362,6 +375,8 @@ class Term:
 
     def bends(self, t):
         """w phi''(t) of a smooth term, nearly."""
+        if self.phi == "square":
+            return self.w
         h = Fraction(1, 2**20)
         return above((self.slopes(t + h)[0] - self.slopes(t)[0]) / h)
 
@@ -432,15 +447,17 @@ def support(problem, u, K, y):
     for term in problem.terms:
         if not term.kinked:
             b, wide = term.fitted(t[term.rows])
-            s[term.rows], lost = term.slopes(t[term.rows] + b)
+            s[term.rows], lost = term.slopes(t[term.rows] + b if b else t[term.rows])
             off += lost + 2 * float(wide) * size(term.w)
     r = product(problem.H, u) - problem.g + product(problem.M.T, s) + product(K.T, y)
+    kinked = [term for term in problem.terms if term.kinked]
+    if not kinked:
+        return r, Fraction(0), off * max(1.0, size(problem.M))
     at = above(u)
     inside = np.minimum(at - problem.lower, problem.upper - at) > 1e-6 * (1 + np.abs(at))
     near = NEAR * (1 + np.abs(above(problem.shift)))
     M = problem.M.tocsr()
     cost = Fraction(0)
-    kinked = [term for term in problem.terms if term.kinked]
     for term in sorted(kinked, key=lambda k: M[k.rows].nnz > len(k.rows)):  # entries come first
         rows = term.rows
         left = np.where(inside | (M[rows].nnz == len(rows)), -above(r), math.nan)
@@ -631,14 +648,17 @@ def newton(problem, K, u):
     D = sp.diags_array(bends)
     B = sp.csr_array(M.T @ (D @ ones))
     system = [[problem.hessian(bends), B, K.T], [B.T, ones.T @ (D @ ones), None], [K, None, None]]
+    S = sp.block_array(system, format="csc")
+    order = np.argsort(np.diff(S.indptr), kind="stable")  # what stands in few rows goes first
     try:
-        factor = splu(sp.block_array(system, format="csc"))
+        factor = splu(S[order][:, order].tocsc(), permc_spec="NATURAL")
     except RuntimeError as error:
         raise Verdict("not checked", f"a system cannot be solved: {error}") from None
     n = len(u)
 
     def solve(r, e):
-        step = factor.solve(np.concatenate([r, np.zeros(len(fitted)), e]))
+        step = np.concatenate([r, np.zeros(len(fitted)), e])
+        step[order] = factor.solve(step[order])
         return np.concatenate([step[:n], step[n + len(fitted) :]])
 
     return solve, (float(most @ (M**2).sum(axis=1)) + size(problem.H)) * UP, reach
