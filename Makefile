@@ -105,6 +105,7 @@ pins: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/report.py --write docs/benchmarks.md
+	$(BIN)/python benchmarks/conic_judge.py --write docs/benchmarks.md
 	$(BIN)/python benchmarks/solve_floor.py
 	$(BIN)/python benchmarks/joint_ratio.py
 	$(BIN)/python benchmarks/exchange.py

@@ -1,16 +1,23 @@
 """cross-ipm on third-party problems dealt to agents, against Clarabel on the whole.
 
-    python benchmarks/conic_judge.py FOLDER [--most 650] [--agents 3] [--names A B ...]
+    python benchmarks/conic_judge.py [--write PAGE] [--most 650] [--agents 3] [--names A B ...]
 
-FOLDER holds .mat files with P, c, A, b, G, h_l, h_u, x_l, x_u (the form of PIQP's Maros-Meszaros
-and NETLIB sets). Columns are dealt in contiguous runs by index, each connected part of P whole; the
-rows of A and G are coupled, G's with a bounded slack. Prints the status, steps, averagings of all
-phases, seconds, and the relative difference of the objectives.
+Maros-Meszaros, NETLIB and infeasible problems of NETLIB as .mat files with P, c, A, b, G, h_l, h_u,
+x_l, x_u, from the sources of PIQP, which pip downloads into the user's cache. Columns are dealt in
+contiguous runs by index, each connected part of P whole; the rows of A and G are coupled, G's with
+a bounded slack. Prints the status, steps, averagings of all phases, seconds, and the relative
+difference of the objectives; ``--write`` puts the counts at the end of the page.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -25,6 +32,18 @@ import ccmac
 from ccmac.objectives import Quadratic
 
 FAR = 1e19  # a bound beyond is none
+PIQP = "piqp-0.6.4"
+SETS = {
+    "Maros-Meszaros": "maros_meszaros",
+    "NETLIB": "netlib/data",
+    "NETLIB, infeasible": "netlib/infeas",
+}
+MARK = "## Problems of others\n"
+HEAD = """`benchmarks/conic_judge.py`: up to {most} rows and columns, columns dealt to {agents}
+agents on a ring, `cross-ipm`, tol 1e-6, against Clarabel on the whole. VALUES of Maros-Meszaros is
+not convex and is refused. Clarabel calls cplex2 solved, whose contradiction is below its tolerance,
+and mondou2 unbounded, which has no feasible point either.
+"""
 AGREED = {"Solved": "optimal", "PrimalInfeasible": "infeasible", "DualInfeasible": "unbounded"}
 
 
@@ -93,8 +112,8 @@ def reference(parts: dict[str, Any]) -> Any:
     return clarabel.DefaultSolver(P, parts["c"], A, np.concatenate(sides), cones, settings).solve()
 
 
-def judged(path: Path, agents: int) -> tuple[str, bool, str]:
-    """(the status, whether Clarabel agrees, a line) of one problem."""
+def judged(path: Path, agents: int) -> tuple[int, bool, str]:
+    """(averagings, whether Clarabel agrees, a line) of one problem."""
     parts = read(path)
     begun = time.process_time()
     with warnings.catch_warnings():
@@ -102,7 +121,7 @@ def judged(path: Path, agents: int) -> tuple[str, bool, str]:
         try:
             found = ccmac.solve(dealt(parts, agents), "ring", "cross-ipm", tol=1e-6)
         except ccmac.errors.CcmacError as error:
-            return "refused", False, f"{path.stem:10} refused: {error}"
+            return 0, False, f"{path.stem:10} refused: {error}"
     seconds = time.process_time() - begun
     other = reference(parts)
     gap = abs(found.objective - other.obj_val) / max(1.0, abs(other.obj_val))
@@ -113,29 +132,58 @@ def judged(path: Path, agents: int) -> tuple[str, bool, str]:
         f"{path.stem:10} {found.status:12} {found.iterations:4} steps {averagings:5} averagings "
         f"{seconds:7.2f} s  difference {gap:.1e}  Clarabel {other.status} in {other.iterations}"
     )
-    return found.status, right, line
+    return averagings, right, line
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="cross-ipm against Clarabel.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--most", type=int, default=650, help="columns and rows")
-    parser.add_argument("--agents", type=int, default=3)
-    parser.add_argument("--names", nargs="*", default=[])
-    asked = parser.parse_args()
-    count = 0
-    agreed = 0
-    for path in sorted(asked.folder.glob("*.mat")):
+def sources() -> Path:
+    """The folder of the problems, downloaded once."""
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ccmac" / PIQP
+    if not home.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", "piqp"]
+            name, _, version = PIQP.partition("-")
+            subprocess.run([*pip, f"{name}=={version}", "--dest", folder], check=True)
+            with tarfile.open(Path(folder) / f"{PIQP}.tar.gz") as archive:
+                archive.extractall(folder, filter="data")
+            home.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(Path(folder) / PIQP / "tests" / "data", home)
+    return home
+
+
+def set_of(folder: Path, asked: argparse.Namespace) -> tuple[int, int, int]:
+    """(problems, as Clarabel, averagings) of one folder."""
+    count = agreed = averagings = 0
+    for path in sorted(folder.glob("*.mat")):
         sizes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
         if max(sizes["P"][0], sizes["A"][0] + sizes["G"][0]) > asked.most:
             continue
         if asked.names and path.stem not in asked.names:
             continue
-        _, right, line = judged(path, asked.agents)
+        sent, right, line = judged(path, asked.agents)
         count += 1
         agreed += right
+        averagings += sent
         print(line if right else f"{line}  DIFFERS", flush=True)
-    print(f"{agreed} of {count} as Clarabel")
+    return count, agreed, averagings
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="cross-ipm against Clarabel.")
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--most", type=int, default=650, help="columns and rows")
+    parser.add_argument("--agents", type=int, default=3)
+    parser.add_argument("--names", nargs="*", default=[])
+    asked = parser.parse_args()
+    rows = ["| set | problems | as Clarabel | averagings, mean |", "|---|---:|---:|---:|"]
+    for name, folder in SETS.items():
+        count, agreed, averagings = set_of(sources() / folder, asked)
+        rows.append(f"| {name} | {count} | {agreed} | {averagings / max(count, 1):.0f} |")
+    table = "\n".join(rows)
+    print(table)
+    if asked.write is not None:
+        before = asked.write.read_text(encoding="utf-8").partition(MARK)[0]
+        head = HEAD.format(most=asked.most, agents=asked.agents)
+        asked.write.write_text(f"{before}{MARK}\n{head}\n{table}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
