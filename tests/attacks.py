@@ -64,6 +64,7 @@ class Trial:
         self.problem = random_quadratic(9, n=N, q=300, m=200, kappa_f=300.0)
         self.folder = trial(folder, self.problem, PATIENCE, tol="1e-9")
         self.port = self._address()[1]
+        self.met: float | None = None  # when the attack began
         if relay:
             [self.port] = free_ports(1)
             for i in range(N):
@@ -99,6 +100,7 @@ class Trial:
         while True:
             try:
                 plain = socket.create_connection(self._address(1), timeout=10)
+                self.met = self.met or time.monotonic()
                 return context.wrap_socket(plain, server_hostname="agent-1")
             except OSError:
                 if time.monotonic() > deadline:
@@ -165,7 +167,11 @@ def flood(size: int) -> Callable[[Trial], None]:
 
 def not_a_number(trial: Trial) -> None:
     """Everything as it should be, but for the numbers."""
-    trial.start("agent", str(trial.folder / "me-2.toml"), program=SPOILT + LIVE).communicate()
+    job = trial.start("agent", str(trial.folder / "me-2.toml"), program=SPOILT + LIVE)
+    while job.poll() is None and not (trial.folder / "state-2").exists():
+        time.sleep(0.01)
+    trial.met = time.monotonic()  # they are connected, and about to begin
+    job.communicate()
 
 
 STRANGERS = {"half-open and garbage": half_open, "the same at the relay": half_open}
@@ -204,7 +210,7 @@ def tried(name: str, folder: Path) -> bool:
             job.wait(120)
         job.kill() if job.poll() is None else None
         ended.append(job.communicate()[1])
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - (trial.met or begun)
     for job in relay:
         job.terminate()
         ended.append(job.communicate()[1])
