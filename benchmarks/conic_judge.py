@@ -181,9 +181,9 @@ def main() -> None:
     table = "\n".join(rows)
     print(table)
     if asked.write is not None:
-        before = asked.write.read_text(encoding="utf-8").partition(MARK)[0]
+        before = asked.write.read_text(encoding="utf-8").partition(MARK)[0].rstrip()
         head = HEAD.format(most=asked.most, agents=asked.agents)
-        asked.write.write_text(f"{before}{MARK}\n{head}\n{table}\n", encoding="utf-8")
+        asked.write.write_text(f"{before}\n\n{MARK}\n{head}\n{table}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
