@@ -29,7 +29,7 @@ from ccmac.inputs import Array
 from ccmac.methods.interior.parts import Parts, congruence, diagonal
 from ccmac.workspace.conic import StandardForm
 
-RHO = 1e-7  # free directions put 1/rho into the sum, which keeps digits while rho > sqrt(EPS)
+RHO = 2e-8  # free directions put 1/rho into the sum, which keeps digits while rho > sqrt(EPS)
 DELTA = 1e-7
 HALVINGS = 20  # of a step that smooth functions do not trust
 DENSE = 150  # unknowns and rows up to which the factorization is dense
