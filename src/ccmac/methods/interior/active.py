@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from ccmac.methods.interior.iteration import Interior, InteriorState
 
 MET = 1e-8  # a slack below this, in equilibrated units, is none
-FEW = 3  # passes of a warm start, one step's averagings; then changed rows must halve
+FEW = (
+    3  # passes of a warm start, one step's averagings; then fewer rows, far away half, must change
+)
 PASSES = 2  # sums: the system, then what rounding and proximal terms left
 HELD = 1e-10  # proximal weight of active rows, less than that of an interior point
 
@@ -93,11 +95,12 @@ def mended(run: Interior, state: InteriorState) -> InteriorState:
     points, z, dual = system.solved(system.begin(points, z), z, dual)
     points = system.with_slacks(points, z)
     changed = int(received.value[0])
+    fall = 1 if run.is_near(changed) else 2
     state = replace(
         run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count + 1),
         warm=state.warm + 1,
         changed=changed,
-        lost=int(changed == 0 or (state.warm >= FEW and 2 * changed > state.changed)),
+        lost=int(changed == 0 or (state.warm >= FEW and fall * changed >= state.changed)),
         guessed=state.guessed,
         guessed_common=state.guessed_common,
     )

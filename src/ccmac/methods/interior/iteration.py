@@ -182,9 +182,13 @@ class Interior(Iteration[InteriorState]):
         state = self.packed(points, Shared(z_own, common, 1.0, 0.0), warm=1)
         return replace(state, guessed=state.own, guessed_common=state.common)
 
+    def is_near(self, changed: int) -> bool:
+        """Whether a warm start with so many rows in doubt is near the solution."""
+        return ROWS * changed <= self.system.degree
+
     def _again(self, state: InteriorState) -> InteriorState:
         """From where a warm start began, a little inside; cold where that is far."""
-        if ROWS * state.changed > self.system.degree:
+        if not self.is_near(state.changed):
             return replace(self._beginning(), count=state.count)
         points = []
         begun = replace(state, own=state.guessed, common=state.guessed_common)
