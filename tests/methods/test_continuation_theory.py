@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ccmac.certificates.gap import GapCertifier, Goal
 from ccmac.errors import InputError
 from ccmac.linalg.chebyshev import first_kind_filter, outer_degree, second_kind_filter
 from ccmac.methods.continuation import Correction, StageSteps, stage_step
-from ccmac.paper.schedules.continuation import certified_schedule
+from ccmac.paper.schedules.continuation import Continuation, certified_schedule, gradient_steps
 from methods.dense_system import Toy
 
 Array = NDArray[np.float64]
@@ -106,7 +107,63 @@ def test_energy_contracts_and_warm_starts_stay_bounded(seed: int) -> None:
         x = f.copy()
 
 
+def test_warm_start_constant() -> None:
+    """177.854779..."""
+    assert pytest.approx(177.854779, abs=1e-5) == WARM
+    assert WARM < 178
+
+
+def test_schedule_has_no_logarithm() -> None:
+    """Gradients and calls are proportional to T; calls to the degree."""
+    exponents = range(1, 12)  # eps / 4 each time: T over three decades
+    plans = [certified_schedule(3.0, 2.0, 12.0 / 4.0**k, 1.0) for k in exponents]
+    times = np.log([plan.time for plan in plans])
+    for counts in ([p.gradients() for p in plans], [p.affine(3) for p in plans]):
+        slope = np.polyfit(times[3:], np.log(counts)[3:], 1)[0]
+        assert slope == pytest.approx(1.0, abs=0.05)
+    for plan in plans:
+        constant = math.sqrt(128) * (1 + 25 * math.log(200)) / (1 - 1 / math.sqrt(2))
+        assert plan.steps < constant * plan.time
+        assert plan.affine(6) == 2 * plan.affine(3)
+
+
+def executed(time: float, loose: float = 1.0) -> tuple[float, int, int]:
+    """(T, gradients, affine calls) of a whole run, checked against the schedule's formulas."""
+    toy = Toy(1, loose=loose)
+    plan = certified_schedule(toy.L, toy.radius, toy.L * (toy.radius / time) ** 2, 1.0)
+    certifier = GapCertifier(toy.realized, toy.w0)
+    ledger = toy.space.runtime.ledger
+    iteration = Continuation(certifier, Goal(1e-6), plan)
+    state = iteration.start(toy.w0, np.zeros((1, 0)))
+    while not iteration.finished(state):
+        state = iteration.step(state)
+    degree = outer_degree(toy.system.interval.low, toy.system.interval.high)
+    assert ledger["gradients"] == plan.gradients()
+    assert ledger["affine"] == plan.affine(degree)
+    assert toy.value(state.w) - toy.value(toy.solution) <= toy.L * toy.radius**2 / time**2
+    return plan.time, ledger["gradients"], ledger["affine"]
+
+
+def test_executed_counts_grow_like_the_time() -> None:
+    """eps / 4 three times, run to the end: slope 1 without a logarithm."""
+    runs = np.log([executed(time) for time in (1.3, 2.6, 5.2)])
+    for counts in runs.T[1:]:
+        assert np.polyfit(runs[:, 0], counts, 1)[0] == pytest.approx(1.0, abs=0.05)
+
+
+def test_executed_calls_grow_like_the_cross_factor() -> None:
+    """An interval four times as wide at both ends: chi x 4, calls x 4, gradients alike."""
+    (_, gradients, calls), (_, same, more) = (executed(1.3, loose) for loose in (1.0, 4.0))
+    assert same == gradients
+    assert more == 4 * calls
+
+
 def test_schedule_refuses_what_needs_no_work() -> None:
     """eps above L R^2."""
     with pytest.raises(InputError, match="L R\\^2"):
         certified_schedule(1.0, 1.0, 2.0, 1.0)
+
+
+def test_gradient_branch_length() -> None:
+    """ceil sqrt(2 L R^2 / eps)."""
+    assert gradient_steps(2.0, 3.0, 1.0) == 6
