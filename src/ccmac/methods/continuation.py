@@ -3,8 +3,13 @@
 Stages ended by a computable test; ``schedule="certified"`` runs the paper's instead
 (:mod:`ccmac.paper.schedules.continuation`). Without equations accelerated gradients do.
 
-An inexact proximal point method whose subproblems F + (nu/2) ||w - c||^2 are solved by
-the steps of Algorithm alg:cvx-stage (without its augmentation) until
+Opening: plain primal-dual gradient steps on the normalized stack,
+
+    w+ = w - tau (grad F(w) + p),   p+ = p + sigma (G (2 w+ - w) - g),   1/tau - sigma l_+ >= L/2,
+
+for as long as the proved gap falls at least like 1/k^2 (they win on well-conditioned problems).
+Then stages: an inexact proximal point method whose subproblems F + (nu/2) ||w - c||^2 are solved by
+the steps of Algorithm alg:cvx-stage (without its augmentation, unless asked) until
 
     ||grad phi_nu(g) + p|| <= 0.8 nu ||g - c||   and   ||violation|| <= 0.8 (nu/L)^{1/2} ||g - c||;
 
@@ -27,8 +32,15 @@ from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
-from ccmac.methods.base import Prepared, Request, State, option, rows, vector
-from ccmac.methods.convex import ConvexMethod, ProvedIteration, found_in, proved
+from ccmac.methods.base import Prepared, Request, State, known, option, rows, vector
+from ccmac.methods.convex import (
+    ConvexMethod,
+    ProvedIteration,
+    adapted_weight,
+    found_in,
+    next_adaptation,
+    proved,
+)
 from ccmac.methods.paper import imported
 from ccmac.realizations.base import AffineSystem, ExecutionObjective
 from ccmac.runtime.space import lengths
@@ -110,18 +122,27 @@ def stage_step(
 
 @dataclass(frozen=True)
 class PracticalState(State):
-    """w, x, the dual p, the centre, and the last bound; ``fresh``: it is of this iterate.
+    """w, x, the dual p, centres of both, and the last bound with a few values before it.
 
     ``outgoing`` are the agents' shares of what the test of a stage needs, for the next message.
+
+    ``stages`` says that the opening is over, ``fresh`` that the bound is of this iterate.
     """
 
     w: Array = vector()
     x: Array = vector()
     p: Array = vector()
     centre: Array = vector()
+    p_centre: Array = vector()
+    history: Array = known()
     outgoing: Array = rows()
     nu: float = 0.0
+    weight: float = 0.0
+    stages: bool = False
     inner: int = 0
+    adapt: int = 4
+    check: int = 8
+    late: int = 0
     fresh: bool = False
     value: float = 0.0
     base: float = 0.0
@@ -133,19 +154,67 @@ class PracticalState(State):
 class PracticalContinuation(ProvedIteration[PracticalState]):
     """The iteration of the module text: the bound of its gap steers the stages."""
 
-    def __init__(self, certifier: GapCertifier, goal: Goal) -> None:
+    def __init__(
+        self, certifier: GapCertifier, goal: Goal, *, opening: bool = True, augmented: bool = False
+    ) -> None:
         super().__init__(certifier, goal)
+        self.opening = opening
+        self.augmented = augmented
         self.correct = Correction.of(self.system)
 
     def begin(self, w: Array, p: Array, multiplier: Array) -> PracticalState:
         """The gap at the start is bounded with the dual given."""
-        squares = np.zeros((self.space.count, 3))
-        state = PracticalState(w, w.copy(), p, w.copy(), squares, self.objective.L / 4.0)
+        L = self.objective.L
+        # checks: about twice the iterations
+        history = np.full((1, 3 + 1), math.inf)
+        state = PracticalState(
+            w,
+            w.copy(),
+            p,
+            w.copy(),
+            p.copy(),
+            history,
+            np.zeros((self.space.count, 3)),
+            L / 4.0,
+            0.3 * L,
+            not self.opening,
+        )
         return self._noted(state, self.certifier.gap(w, self.objective.gradient(w), p))
 
     def step(self, state: PracticalState) -> PracticalState:
-        """One step of a stage."""
+        """One step of the opening or of a stage."""
         state = replace(state, fresh=False, inner=state.inner + 1)
+        return self._stage(state) if state.stages else self._open(state)
+
+    # -- opening -------------------------------------------------------------------
+    def _open(self, state: PracticalState) -> PracticalState:
+        L = self.objective.L
+        weight = state.weight
+        w = state.w
+        p = state.p
+        gradient = self.objective.gradient(w)
+        if state.inner >= state.check:
+            state = self._noted(state, self.certifier.gap(w, gradient, p))
+            # Twice in a row the gap fell by less than 4 while the iterations doubled.
+            now = float(state.history[0, 0])
+            before = float(state.history[0, -1])
+            late = state.late + 1 if now > 0.25 * before and math.isfinite(before) else 0
+            state = replace(state, check=math.ceil(1.25 * state.check), late=late)
+            if late >= 2:
+                return replace(state, x=w, centre=w, stages=True, inner=0)
+        ahead = w - (0.99 / (0.5 * L + weight)) * (gradient + p)
+        moved = self.system.residual(2.0 * ahead - w)[0]
+        p = p + (weight / self.system.interval.high) * moved
+        state = replace(state, w=ahead, p=p)
+        if state.inner < state.adapt:
+            return state
+        weight = adapted_weight(
+            self.space, weight, 0.3 * L, p - state.p_centre, ahead - state.centre
+        )
+        return replace(state, weight=weight, adapt=next_adaptation(state.adapt))
+
+    # -- stages -------------------------------------------------------------------
+    def _stage(self, state: PracticalState) -> PracticalState:
         L = self.objective.L
         space = self.space
         nu = state.nu
@@ -153,10 +222,11 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         correct = self.correct
         interval = self.system.interval
         low, high = correction_interval(interval.low, interval.high, correct.degree)
-        smooth = L + nu
+        weight = L if self.augmented else 0.0
+        smooth = L + weight * high + nu
         tau = min(1.0, 0.5 * math.sqrt(high * nu / (low * smooth)))
         eta = 1.0 / (4.0 * tau * smooth)
-        steps = StageSteps(nu, tau, eta, 1.0 / (eta * high), 0.0)
+        steps = StageSteps(nu, tau, eta, 1.0 / (eta * high), weight)
         received = space.runtime.piggyback(state.outgoing)
         moved = stage_step(self.objective, correct, steps, state.x, state.w, state.p, centre)
         away, steep, off = lengths(received)  # of the step before
@@ -196,8 +266,10 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
 
     # -- the bound -------------------------------------------------------------------
     def _noted(self, state: PracticalState, found: PointGap) -> PracticalState:
+        bound = found.bound(found.required(self.goal))
         return replace(
             state,
+            history=np.concatenate([[[bound]], state.history[:, :-1]], axis=1),
             fresh=True,
             value=found.value,
             base=found.base,
@@ -229,8 +301,8 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
 
     @property
     def cost(self) -> Cost:
-        """1 gradient and d_RF residuals."""
-        return self.objective.cost + self.correct.degree * self.system.cost
+        """Of a step of the opening."""
+        return self.objective.cost + self.system.cost
 
 
 @dataclass(frozen=True)
@@ -332,6 +404,10 @@ class CrossContinuation(ConvexMethod):
         Absolute accuracy eps (tol max(1, |F|)).
     multiplier_budget : float, optional
         Bound on sigma ||lambda*|| / (L R); by default from the gradient at the start.
+    opening : bool
+        Plain primal-dual steps first, while the bound falls fast (default True).
+    augmentation : bool
+        Add (L/2) <w, P w> to the stages, as the paper does (default False).
 
     Examples
     --------
@@ -348,11 +424,17 @@ class CrossContinuation(ConvexMethod):
         "accelerated primal-dual stages with shrinking regularization (smooth, not strongly convex)"
     )
     needs = frozenset({"smooth"})
-    scheduled: ClassVar[dict[str, str]] = {"multiplier_budget": "certified"}
+    scheduled: ClassVar[dict[str, str]] = {
+        "multiplier_budget": "certified",
+        "opening": "practical",
+        "augmentation": "practical",
+    }
 
     multiplier_budget: float | None = option(
         None, float, "bound on sigma ||lambda*|| / (L R); by default from the gradient at the start"
     )
+    opening: bool = option(True, bool, "plain primal-dual steps first, while the bound falls fast")
+    augmentation: bool = option(False, bool, "add (L/2) <w, P w> to the stages, as the paper does")
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The realization asked for, then the schedule asked for."""
@@ -375,7 +457,9 @@ class CrossContinuation(ConvexMethod):
             if not request.reference:
                 stopping = Stop(GapJudge(gradients, goal, found))
             return proved(gradients, stopping, why, found)
-        stages = PracticalContinuation(certifier, goal)
+        stages = PracticalContinuation(
+            certifier, goal, opening=self.opening, augmented=self.augmentation
+        )
         if not request.reference:
             stopping = Stop(GapJudge(stages, goal, found), every=True)
         return proved(stages, stopping, why, found)
