@@ -664,6 +664,11 @@ def newton(problem, K, u):
     return solve, (float(most @ (M**2).sum(axis=1)) + size(problem.H)) * UP, reach
 
 
+def tallest(A):
+    """The largest entry of each row; 0 where there is none."""
+    return A.max(axis=1).toarray().ravel() if 0 not in A.shape else np.zeros(A.shape[0])
+
+
 def constants(problem, K):
     """Lower bounds (sigma, mu): the least singular value of K, how F bends along K u = 0.
 
@@ -676,7 +681,7 @@ def constants(problem, K):
     alone = (np.diff(most.indptr) == 1).astype(float)
     long = lengths(K)
     unit = sp.diags_array(1 / long) @ K.tocsr()
-    sigma = float((low @ sp.diags_array(alone)).max(axis=1).toarray().min(initial=math.inf))
+    sigma = float(tallest(low @ sp.diags_array(alone)).min(initial=math.inf))
     if not sigma > 0:
         if len(long) > LARGEST:
             raise Verdict("not checked", f"too large: {len(long)} rows")
@@ -691,7 +696,7 @@ def constants(problem, K):
     if (problem.H.row == problem.H.col).all():
         bends += problem.H.tocsr().diagonal() / UP
     flat = (bends == 0).astype(float)
-    beta = (low @ sp.diags_array(flat * alone)).max(axis=1).toarray().ravel()
+    beta = tallest(low @ sp.diags_array(flat * alone))
     if (beta > 0).sum() == flat.sum():
         others = ((most @ sp.diags_array(1 - flat)) ** 2).sum(axis=1)[beta > 0]
         kappa = math.sqrt(float((others / beta[beta > 0] ** 2).sum()))

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 import ccmac
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods import CrossSliding
+from ccmac.methods.sliding.subgradient import balanced_phase
 from ccmac.objectives import L1, Hinge, MaxAffine, SquaredDistance, Sum
+from ccmac.paper.schedules.sliding import certified_phases
 from methods.convex_problems import case
 
 Array = NDArray[np.float64]
@@ -36,6 +38,25 @@ def absolute_stack(seed: int) -> tuple[ccmac.Stack, float, Array, Array]:
     problem.solve(solver=cvxpy.CLARABEL)
     stack = ccmac.Stack(L1(1.0, centre=a), [(K[:2], v[:2]), (K[2:], v[2:])])
     return stack, float(problem.value), np.asarray(x.value), np.asarray(equality.dual_value)
+
+
+def test_halving_eps_doubles_calls_and_quadruples_subgradients() -> None:
+    """Orders of Theorem thm:nonsmooth-upper, over the schedule."""
+    phases = [balanced_phase(1.4, 0.5, 3.0, 2.0, 0.05 / 2**k) for k in range(5)]
+    for before, after in itertools.pairwise(phases):
+        assert after.affine / before.affine == pytest.approx(2.0, rel=0.05)
+        assert after.subgradients / before.subgradients == pytest.approx(4.0, rel=0.08)
+
+
+def test_restarts_save_a_square_root() -> None:
+    """eps / 4 doubles the calls and quadruples the subgradients, asymptotically."""
+    totals = []
+    for k in range(4, 9):
+        phases = certified_phases(1.4, 0.5, 3.0, 2.0, 0.1 / 4.0**k, 0.5)
+        totals.append([sum(p.affine for p in phases), sum(p.subgradients for p in phases)])
+    calls, subgradients = np.array(totals, dtype=float).T
+    assert calls[-1] / calls[-2] == pytest.approx(2.0, rel=0.05)
+    assert subgradients[-1] / subgradients[-2] == pytest.approx(4.0, rel=0.08)
 
 
 def executed(stack: ccmac.Stack, radius: float, epsilon: float) -> ccmac.Result:

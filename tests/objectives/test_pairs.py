@@ -25,6 +25,7 @@ from ccmac.objectives import (
     Logistic,
     MaxAffine,
     Multinomial,
+    Pinball,
     Quadratic,
     Ridge,
     Separable,
@@ -52,6 +53,7 @@ ENTRYWISE: dict[str, Function] = {
     "other logistic": Logistic(y=OTHER),
     "huber": Huber(y=T, delta=0.3, weight=2.0, ridge=0.2),
     "hinge": Hinge(y=SIGNS, weight=0.6, ridge=0.1),
+    "pinball": Pinball(y=OTHER, quantile=0.3, weight=0.6, ridge=0.1),
     "l1": L1(0.5, G),
     "elastic net": ElasticNet(0.4, 0.3),
     "box": Box(np.array([-0.5, -np.inf, 0.1, -0.2, 0.0]), 0.6),
@@ -122,6 +124,7 @@ def cvxpy_form(f: Function, u: cp.Expression) -> tuple[cp.Expression, list[cp.Co
         Logistic: lambda: cp.logistic(cp.multiply(-f.y, u)),
         Huber: lambda: 0.5 * cp.huber(u - f.y, f.delta),
         Hinge: lambda: cp.pos(1 - cp.multiply(f.y, u)),
+        Pinball: lambda: cp.maximum(f.quantile * (f.y - u), (f.quantile - 1) * (f.y - u)),
     }[type(f)]()
     weight = np.broadcast_to(f.weight, N)
     return weight @ terms + 0.5 * f.ridge * cp.sum_squares(u), []
