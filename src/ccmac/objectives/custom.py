@@ -291,29 +291,38 @@ class Custom(Objective):
 
 
 class Joint(Function):
-    """A smooth Custom with a Hessian as a function of the one vector (x, z)."""
+    """A Custom as a function of one vector: (x, z) with x of length d, or all of it x."""
 
-    capabilities = frozenset({"gradient"})
-
-    def __init__(self, custom: Custom, d: int) -> None:
+    def __init__(self, custom: Custom, d: int | None = None) -> None:
         self.custom = custom
         self.d = d
+        self.capabilities = custom.capabilities - {"prox"}
+
+    @property
+    def size(self) -> int | None:
+        return self.custom.dim
 
     def constants(self, size: int) -> tuple[float, float]:
         return self.custom.smoothness, self.custom.strong_convexity
 
     def value_at(self, v: Array) -> float:
-        return self.custom.value(v[: self.d], v[self.d :])
+        return self.custom.value(v[: self.d], self._rest(v))
 
     def gradient_at(self, v: Array) -> Array:
-        return np.concatenate(self.custom.gradient(v[: self.d], v[self.d :]))
+        return np.concatenate(self.custom.gradient(v[: self.d], self._rest(v)))
+
+    def lipschitz_at(self, size: int) -> float:
+        return self.custom.lipschitz(size, 0)
 
     @property
     def has_hessian(self) -> bool:
-        return True
+        return self.custom.has_hessian
 
     def hessian_at(self, v: Array) -> Array:
-        return self.custom.hessian(v[: self.d], v[self.d :])
+        return self.custom.hessian(v[: self.d], self._rest(v))
+
+    def _rest(self, v: Array) -> Array:
+        return v[len(v) if self.d is None else self.d :]
 
 
 def _bound(where: str, value: Any) -> float:

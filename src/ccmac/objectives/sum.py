@@ -15,6 +15,7 @@ from ccmac.inputs import Array, nonnegative
 from ccmac.linalg.blocks import plus
 from ccmac.linalg.extended import Long, norm
 from ccmac.objectives.basic import L1, Box, SquaredDistance
+from ccmac.objectives.custom import Custom, Joint
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.objectives.quadratic import Quadratic
@@ -34,8 +35,8 @@ class Sum(Function):
 
     Parameters
     ----------
-    *parts : Function
-        The summands.
+    *parts : Function or Custom
+        The summands. A Custom is a function of the one vector here: it is called with an empty z.
 
     Examples
     --------
@@ -46,9 +47,10 @@ class Sum(Function):
     5.5
     """
 
-    def __init__(self, *parts: Function) -> None:
+    def __init__(self, *parts: Function | Custom) -> None:
         flat: list[Function] = []
-        for part in parts:
+        for given in parts:
+            part = Joint(given) if isinstance(given, Custom) else given
             if not isinstance(part, Function):
                 raise InputError(
                     f"Sum: {type(part).__name__} is not a function of one vector; "
@@ -208,7 +210,8 @@ class Sum(Function):
         return math.fsum(part.lipschitz_at(size) for part in self.parts)
 
     def state(self) -> Mapping[str, Any]:
-        return {"parts": list(self.parts)}
+        parts = [part.custom if isinstance(part, Joint) else part for part in self.parts]
+        return {"parts": parts}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Sum:

@@ -41,6 +41,7 @@ __all__ = ["MPI", "Mpi", "MpiTransport", "guard"]
 BUSY_SECONDS = 5e-4  # where each rank has a core: a message within a machine is there by then
 NAP_SHARE = 1 / 64  # of the time waited so far: no message is found later than that
 NAP_SECONDS = (5e-5, 5e-3)  # at least, at most
+YIELD = getattr(os, "sched_yield", lambda: time.sleep(0))  # not on Windows
 MEETING_SECONDS = 30.0  # that ranks have at least to find each other, however short the run may be
 
 
@@ -95,7 +96,7 @@ class MpiTransport(Transport):
             if waited > self._busy:
                 time.sleep(min(max(NAP_SHARE * waited, NAP_SECONDS[0]), NAP_SECONDS[1]))
             else:
-                os.sched_yield()
+                YIELD()
 
     def strangers(self, digest: bytes) -> list[int]:
         """All ranks are asked."""
