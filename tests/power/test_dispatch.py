@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,16 @@ def test_a_rolling_horizon_keeps_ramps_between_its_windows() -> None:
     left = steps[0].case.stored(steps[0].result)[0, 0]
     assert steps[1].case.model.ask.storage[0].stored == pytest.approx(left / case.grid.base)
     agrees(steps[1].case, steps[1].result)
+
+
+def test_the_lines_that_limit_are_named() -> None:
+    one = ccmac.power.dc_opf("case30", 4)
+    ratings = one.tightened(solved(one), 0.7)
+    tight = ccmac.power.dc_opf("case30", 4, ratings=ratings)
+    words = tight.explain(solved(tight))
+    named = [int(k) for k in re.findall(r"line (\d+) \(", words)]
+    assert named
+    assert all(f"{ratings[k]:.4g} MW" in words for k in named)
+    ratings[named] = np.inf
+    freed = ccmac.power.dc_opf("case30", 4, ratings=ratings)
+    assert solved(freed).status == "optimal"

@@ -23,6 +23,7 @@ HOURS = """
 """
 DAY = np.array([float(hour) for hour in HOURS.split()])
 """Demand by hours of a winter weekday over its peak (IEEE Reliability Test System)."""
+NAMED = 8  # lines in an explanation
 LONGEST = 8784  # hours of a leap year
 
 
@@ -154,7 +155,24 @@ class Dispatch:
             return (
                 f"{grid.name}: demand {demand.min():,.0f} MW, the units give at least {least:,.0f}"
             )
+        full = self._limiting(result)
+        if full:
+            return f"{grid.name}: units suffice, these lines do not: {', '.join(full)}"
         return f"{grid.name}: units suffice, lines or ramps do not; {result.message}"
+
+    def _limiting(self, result: Any) -> list[str]:
+        """The lines whose limits carry the certificate, largest first, with their limits."""
+        grid = self.grid
+        weight: dict[int, float] = {}
+        for (kind, k, _), (agent, entry) in self.model.x.items():
+            if kind == "f" and agent in result.infeasibility.bounds:
+                used = abs(float(result.infeasibility.bounds[agent][entry]))
+                weight[k] = max(weight.get(k, 0.0), used)
+        largest = max(weight.values(), default=0.0)
+        carrying = [k for k in weight if weight[k] > max(1e-3 * largest, 0.0)]
+        carrying.sort(key=lambda k: -weight[k])
+        most = grid.base * grid.flow_limits[1]
+        return [f"{grid.line_name(k)} with {most[k]:.4g} MW" for k in carrying[:NAMED]]
 
     def _dispatched(self, result: Any) -> None:
         """Refuse costs and prices of a run that ended without a dispatch."""
