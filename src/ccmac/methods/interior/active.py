@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from ccmac.methods.interior.iteration import Interior, InteriorState
 
 MET = 1e-8  # a slack below this, in equilibrated units, is none
-FEW = (
-    3  # passes of a warm start, one step's averagings; then fewer rows, far away half, must change
-)
+# Passes of a warm start, one step's averagings; then fewer rows, far away half, must change.
+FEW = 3
 PASSES = 2  # sums: the system, then what rounding and proximal terms left
 HELD = 1e-10  # proximal weight of active rows, less than that of an interior point
 
