@@ -68,7 +68,11 @@ def judged(case: Any, ours: float) -> str:
     """What Clarabel says of the joined table where the published cost is another."""
     from power.reference import clarabel
 
-    return "Clarabel finds ours" if abs(clarabel(case)[0] / ours - 1) <= 1e-6 else "Clarabel finds neither"
+    return (
+        "Clarabel finds ours"
+        if abs(clarabel(case)[0] / ours - 1) <= 1e-6
+        else "Clarabel finds neither"
+    )
 
 
 def relaxed(name: str, buses: int, cost: float, gap: float) -> tuple[list[str], bool]:

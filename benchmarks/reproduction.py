@@ -3,20 +3,16 @@
     python benchmarks/reproduction.py run OUT --profile practical --jobs 2 [--resume]
     python benchmarks/reproduction.py page OUT --write
 
-``run`` puts each suite in OUT/<suite>-<profile> and its wall-clock seconds in OUT/times.json;
+``run`` puts each suite in OUT/<suite>-<profile>;
 ``page`` is a pure function of OUT, of reproduction_page.md (the prose) and of paper_reports.yaml.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,18 +66,8 @@ def run(out: Path, profile: str, jobs: int, only: Sequence[str], *, resume: bool
         command = ["ccmac", "suite", "run", suite, "--profile", profile, "--jobs", str(jobs)]
         command += ["--out", str(out / f"{suite}-{profile}"), *(["--resume"] if resume else [])]
         print("$", " ".join(command), flush=True)
-        begun = time.perf_counter()
         worst = max(worst, subprocess.run(command, check=False).returncode)
-        note_time(out / "times.json", f"{suite}-{profile}", time.perf_counter() - begun, jobs)
     return worst
-
-
-def note_time(path: Path, key: str, seconds: float, jobs: int) -> None:
-    """Add one suite's wall-clock time, with the machine."""
-    times = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    times[key] = {"seconds": round(seconds, 1), "jobs": jobs, "machine": machine}
-    path.write_text(json.dumps(times, indent=1) + "\n", encoding="utf-8")
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -306,22 +292,21 @@ def sweep(out: Path) -> str:
 
 
 def times(out: Path) -> str:
-    """Wall-clock minutes of the suites."""
-    path = out / "times.json"
-    noted = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    """What the runs of the suites took, added up."""
 
-    def cell(suite: str, profile: str) -> str:
-        entry = noted.get(f"{suite}-{profile}")
-        return "" if entry is None else clock(entry["seconds"])
+    def seconds(suite: str, profile: str) -> float | None:
+        found = records(out, suite, profile)
+        return sum(float(r.summary["elapsed"]) for r in found) if found else None
 
-    body = [
-        [suite, *(cell(suite, p) for p in PROFILES)]
-        for suite in dict.fromkeys((*SUITES["paper"], *SUITES["practical"]))
-    ]
-    totals = [[noted.get(f"{s}-{p}", {}).get("seconds") for s in COUNTED] for p in PROFILES]
-    body.append(["**the 302 runs**", *(clock(sum(t)) if None not in t else "" for t in totals)])
-    used = sorted({f"{e['jobs']} processes, {e['machine']}" for e in noted.values()})
-    return markdown(["suite", *(f"{p} profile" for p in PROFILES)], body) + "\n\n" + "; ".join(used)
+    def cell(taken: float | None) -> str:
+        return "" if taken is None else clock(taken)
+
+    suites = dict.fromkeys((*SUITES["paper"], *SUITES["practical"]))
+    body = [[suite, *(cell(seconds(suite, p)) for p in PROFILES)] for suite in suites]
+    totals = [[seconds(suite, p) for suite in COUNTED] for p in PROFILES]
+    whole = ["" if None in t else clock(sum(filter(None, t))) for t in totals]
+    body.append(["**the 302 runs**", *whole])
+    return markdown(["suite", *(f"{p} profile" for p in PROFILES)], body)
 
 
 def clock(seconds: float) -> str:
