@@ -20,7 +20,6 @@ from ccmac.errors import InputError
 from ccmac.problem import Problem
 from ccmac.results import Result
 
-SHORT = 30  # characters of a name
 SHARED = "/shared"  # keys of what no single owner has
 CONSTANT = "/constant"
 COMMON = (SHARED, CONSTANT)
@@ -205,7 +204,7 @@ def _difference(constraint: cp.Constraint) -> cp.Expression:
 def _called(constraint: cp.Constraint, place: int) -> str:
     """Its label, its text if that is short, or its place."""
     words = getattr(constraint, "label", None) or text(constraint)
-    return words if len(words) <= SHORT else f"constraint {place}"
+    return words if len(words) <= 30 else f"constraint {place}"
 
 
 def _labels(parts: Sequence[tuple[str, int]]) -> list[str] | None:

@@ -15,7 +15,6 @@ from ccmac.methods.realized import RealizedIteration, RealizedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space
 
-FACTOR = 3.0
 SPREAD = 30.0
 SCHEDULE = "stages ended by computable tests, or the paper's schedule for a radius"
 
@@ -121,5 +120,5 @@ def adapted_weight(
     dual, primal = space.norms(moved_p, moved_w)
     if not (0 < dual < math.inf and 0 < primal < math.inf):
         return weight
-    wanted = math.sqrt(weight * FACTOR * dual / primal)
+    wanted = math.sqrt(weight * 3.0 * dual / primal)
     return min(max(wanted, first / SPREAD), first * SPREAD)

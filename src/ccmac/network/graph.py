@@ -27,8 +27,6 @@ if TYPE_CHECKING:  # loaded where a graph of it is given, drawn or asked for
 DENSE = 500  # agents up to which all eigenvalues of W are computed
 LARGEST = 10_000_000  # agents of a named family
 CHUNK = 256  # agents whose distances to all others are held at a time
-ABREAST = 1024  # the same where one bit is enough
-FEW_HOPS = 50  # from one agent to all others: then many agents are searched from at once
 SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither overflow nor vanish
 
 
@@ -537,8 +535,9 @@ def hops(weights: sp.csr_array, origins: Sequence[int]) -> NDArray[np.int64]:
 def eccentricities(weights: sp.csr_array) -> NDArray[np.int64]:
     """Every agent's largest hop distance; those of a part of the agents at a time."""
     n = weights.shape[0]
-    wide = n > CHUNK and hops(weights, [0]).max() <= FEW_HOPS
-    size = ABREAST if wide else CHUNK
+    # few hops from one agent to all others: many agents are searched from at once, with one bit
+    wide = n > CHUNK and hops(weights, [0]).max() <= 50
+    size = 1024 if wide else CHUNK
     parts = [range(k, min(k + size, n)) for k in range(0, n, size)]
     if wide:
         return np.concatenate([flooded(weights, part) for part in parts])

@@ -16,8 +16,6 @@ from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import check_rows, row_norms_squared
 from ccmac.objectives.polyhedral import Polyhedral, absolute, maximum
 
-ROOM = 1e-14  # share of an entry by which a bound may be missed
-
 
 class Centred(Function):
     """weight * g(v - centre); ``centre`` None means the origin, any length."""
@@ -185,7 +183,8 @@ class Box(Function):
 
     def value_at(self, v: Array) -> float:
         """0 inside, where a bound is met to rounding: averages of copies on it leave an ulp."""
-        room = ROOM * (1.0 + np.abs(v))
+        # share of an entry by which a bound may be missed
+        room = 1e-14 * (1.0 + np.abs(v))
         inside = (self.low - room <= v) & (v <= self.high + room)
         return 0.0 if inside.all() else math.inf
 

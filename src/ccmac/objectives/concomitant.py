@@ -29,11 +29,6 @@ from ccmac.linalg.symmetric import weighted_gram
 from ccmac.objectives.function import Function
 from ccmac.objectives.piecewise import crossing
 
-STEPS = 200
-RESOLVED = 1e-15
-CORRECTIONS = 3  # gradients in the long format, and Newton's steps between them
-DEPENDENT = 1e-14  # share of r/sigma next to 1 that is rounding
-
 
 class ConcomitantHuber(Function):
     """Huber's loss of v - y with its scale (at least ``least``), and an intercept if asked for.
@@ -121,14 +116,14 @@ class ConcomitantHuber(Function):
         sigma = high
         if self._rise(r, low)[0] >= 0:
             return self._offset(r, low), low
-        for _ in range(STEPS):
+        for _ in range(200):
             slope, bend = self._rise(r, sigma)
             low, high = (sigma, high) if slope < 0 else (low, sigma)
             # Newton's step in log sigma, inside the bracket.
             ahead = sigma * math.exp(-slope / bend) if 0 < abs(slope) < bend else sigma
             if slope and not low < ahead < high:
                 ahead = math.sqrt(low * high)
-            done = abs(ahead - sigma) <= RESOLVED * sigma or high - low <= RESOLVED * high
+            done = abs(ahead - sigma) <= 1e-15 * sigma or high - low <= 1e-15 * high
             sigma = ahead
             if done:
                 break
@@ -176,7 +171,8 @@ class ConcomitantHuber(Function):
         r = v.astype(np.longdouble) - self.y
         b, sigma = (np.longdouble(number) for number in self.fitted(v.astype(np.float64)))
         scaled = float(sigma > self.least)
-        for _ in range(CORRECTIONS):
+        # gradients in the long format, and Newton's steps between them
+        for _ in range(3):
             t = (r + b) / sigma
             gradient = self._w * np.clip(t, -self.epsilon, self.epsilon)
             slope = np.array(
@@ -216,6 +212,7 @@ def _orthonormal(columns: list[Array]) -> list[Array]:
         for q in found:
             rest = rest - (rest @ q) * q
         length = float(np.linalg.norm(rest))
-        if length > DEPENDENT * float(np.linalg.norm(column)):
+        # share of r/sigma next to 1 that is rounding
+        if length > 1e-14 * float(np.linalg.norm(column)):
             found.append(rest / length)
     return found

@@ -9,14 +9,10 @@ from scipy.special import expit
 
 from ccmac.inputs import Array
 
-STEPS = 100
-DIFFERENCE = 1e-5
-RESOLVED = 1e-14  # a residual below this share of its terms is rounding
-
 
 def rise(slope: Callable[[Array], Array], v: Array, least: Array | float = 0.0) -> Array:
     """Second derivatives of what acts entry by entry, from its slope: two slopes."""
-    h = DIFFERENCE * (1.0 + np.abs(v))
+    h = 1e-5 * (1.0 + np.abs(v))
     return np.maximum((slope(v + h) - slope(v - h)) / (2 * h), least)
 
 
@@ -36,9 +32,10 @@ def increasing_root(
     low = v - np.maximum(reach, 0.0)
     high = v - np.minimum(reach, 0.0)
     before = np.full_like(residual, np.inf)
-    for _ in range(STEPS):
+    for _ in range(100):
         bend = rise(slope, v, mu)
-        done = np.abs(residual) <= RESOLVED * np.maximum(np.abs(linear), bend * np.abs(v))
+        # a residual below this share of its terms is rounding
+        done = np.abs(residual) <= 1e-14 * np.maximum(np.abs(linear), bend * np.abs(v))
         count += 2
         if done.all():
             break

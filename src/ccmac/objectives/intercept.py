@@ -30,9 +30,6 @@ from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.offsets import class_offsets, root
 from ccmac.objectives.polyhedral import Polyhedral
 
-CORRECTIONS = 3  # gradients in the long format, and Newton's steps between them
-BENT = 1e-12  # of all weights: curvature in b that is more than rounding
-
 
 class Intercept(Function):
     """min_b loss(v + 1 b') for an elementwise loss of v itself, or a Multinomial.
@@ -152,7 +149,8 @@ class Intercept(Function):
             return super().precise_at(v)
         v = v.astype(np.longdouble)
         b = self.offset(v.astype(np.float64)).astype(np.longdouble)
-        for _ in range(CORRECTIONS):
+        # gradients in the long format, and Newton's steps between them
+        for _ in range(3):
             u = (v.reshape(-1, len(b)) + b).ravel()
             gradient = self.loss.precise_at(u)
             slope = gradient.reshape(-1, len(b)).sum(axis=0).astype(np.float64)
@@ -191,7 +189,7 @@ class Intercept(Function):
             inner, cross, own = self.loss.gram(u, E), *self.loss.offset_curvature(u, E)
             values, basis = np.linalg.eigh(own)
             weights = np.broadcast_to(self.loss.weight, self.loss.y.shape)
-            seen = values > BENT * float(weights.sum())  # relative to what cross is summed from
+            seen = values > 1e-12 * float(weights.sum())  # relative to what cross is summed from
             follows = (cross @ basis[:, seen]) / np.sqrt(values[seen])
             return np.asarray(inner - follows @ follows.T)
         bend = rise(self.loss.gradient_at, u)

@@ -23,8 +23,6 @@ from ccmac.linalg.extended import Long
 from ccmac.objectives.function import Function, Step
 from ccmac.texts import shown
 
-STEPS = 100
-
 
 class Multinomial(Function):
     """Cross entropy of rows of ``classes`` scores; ``y`` holds the classes 0, 1, ..., K - 1.
@@ -147,7 +145,7 @@ class Multinomial(Function):
         a[self._rows, self._labels] += s[self._rows, self._labels]
         high = np.log(s) + a
         t = (a - s).max(axis=1, keepdims=True)  # one class alone has probability 1 there
-        for _ in range(STEPS):
+        for _ in range(100):
             omega = wrightomega(high - t)
             p = omega / s
             move = (p.sum(axis=1, keepdims=True) - 1.0) / (p / (1.0 + omega)).sum(

@@ -12,13 +12,6 @@ from scipy.special import softmax
 from ccmac.inputs import Array
 from ccmac.objectives.multinomial import Multinomial
 
-STEPS = 500
-RESOLVED = 1e-14  # of all weights: what is left of the slope in b
-COOLER = 0.1  # of the weights of every class: the same before the temperature falls
-FLAT = 1e-30  # of all weights: curvature that is always there
-WARM = 16.0  # a range of scores that needs no other temperature
-WIDEST = 1e300
-
 
 def root(slope: Callable[[float], float]) -> float:
     """A root of an increasing function of one number that changes its sign."""
@@ -29,7 +22,7 @@ def root(slope: Callable[[float], float]) -> float:
     reach = 1.0
     near = 0.0
     # Signs, not products: slopes of 1e-300 have none.
-    while sign * (far := slope(sign * reach)) < 0 and reach < WIDEST:
+    while sign * (far := slope(sign * reach)) < 0 and reach < 1e300:
         near = reach
         reach = 4.0 * reach
     if not sign * far > 0.0:
@@ -51,16 +44,19 @@ def class_offsets(loss: Multinomial, v: Array) -> Array:
     weights = np.broadcast_to(loss.weight, len(loss.y))
     total = float(weights.sum())
     own = np.bincount(loss.y.astype(np.int64), weights, loss.classes)  # of each class
-    heat = max(1.0, float(np.ptp(scores)) / WARM)
-    for _ in range(STEPS):
+    # scores within a range of 16 need no other temperature
+    heat = max(1.0, float(np.ptp(scores)) / 16.0)
+    for _ in range(500):
         p = softmax((scores + b) / heat, axis=1)
         slope = loss.slopes(p).sum(axis=0)
-        if heat > 1.0 and np.all(np.abs(slope) <= COOLER * own):
+        # in a tenth of every class's weight the slope is flat: time to cool
+        if heat > 1.0 and np.all(np.abs(slope) <= 0.1 * own):
             heat = max(1.0, 0.5 * heat)
             continue
-        if heat == 1.0 and np.abs(slope).max() <= RESOLVED * total:
+        if heat == 1.0 and np.abs(slope).max() <= 1e-14 * total:
             break
-        H = loss.class_curvature(p) + FLAT * total * np.eye(loss.classes)
+        # a little curvature that is always there
+        H = loss.class_curvature(p) + 1e-30 * total * np.eye(loss.classes)
         H += float(np.trace(H)) / loss.classes**2  # the direction (1, ..., 1) is flat
         move = np.linalg.lstsq(H, slope, rcond=None)[0]
         far = math.sqrt(2.0) * float(np.linalg.norm(move))

@@ -23,9 +23,6 @@ from ccmac.objectives.piecewise import crossing
 if TYPE_CHECKING:
     from ccmac.objectives.function import Function
 
-TINY = 1e-300
-KINK = 1e-9  # nearer than this to a kink, relative to its place, a slope is taken from the middle
-
 
 @dataclass(frozen=True)
 class Epigraph:
@@ -53,7 +50,7 @@ class Epigraph:
             up = self.signs * inside > 0
             one = abs(float(inside @ np.where(up, self.signs, 0.0)))
             other = abs(float(inside @ np.where(up, 0.0, self.signs)))
-            lighter = min(one, other) / max(one, other, TINY)
+            lighter = min(one, other) / max(one, other, 1e-300)
             return inside * np.where(up == (one > other), lighter, 1.0)
         if not self.simplex:
             return np.asarray(inside)
@@ -90,7 +87,8 @@ class Epigraph:
         if self.signs is not None:
             image = image + self.signs * self._free(image)
         middle = np.broadcast_to(0.5 * (np.asarray(self.low) + self.high), image.shape)
-        at_kink = np.abs(image) <= KINK * (1.0 + np.abs(self.h))
+        # near a kink, relative to its place, the slope is taken from the middle
+        at_kink = np.abs(image) <= 1e-9 * (1.0 + np.abs(self.h))
         return np.where(at_kink, middle, np.where(image > 0, self.high, self.low))
 
     @property

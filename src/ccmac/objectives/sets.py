@@ -20,7 +20,6 @@ from ccmac.inputs import Array, number, positive, real_vector
 from ccmac.objectives.function import Function, Step
 
 ROOM = 1e-12  # share of |a|'|v| + |b| by which the row may be missed
-DOUBLINGS = 200
 
 
 class OneRow(Function):
@@ -83,7 +82,7 @@ class OneRow(Function):
 def _root(excess: Callable[[float], float], now: float, unit: float) -> float:
     """t with excess(t) = 0; ``now`` = excess(0), and excess falls."""
     reach = now * unit
-    for _ in range(DOUBLINGS):
+    for _ in range(200):
         if excess(reach) * now <= 0.0:
             low, high = sorted((0.0, reach))
             return float(

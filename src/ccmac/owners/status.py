@@ -18,8 +18,6 @@ from ccmac.errors import InputError
 from ccmac.runtime.links import Links
 from ccmac.texts import plain
 
-EVERY = 10.0  # seconds between two lines
-LOGGED = 1.0  # seconds between two iterations in the log
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh"
 content="2"><title>ccmac: agent {me}</title><style>body{{font:16px system-ui;margin:2em;
 max-width:40em}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>
@@ -71,10 +69,12 @@ class RunStatus:
         if resumed := facts.get("resumed"):
             self._say(f"continues after iteration {resumed}, from its checkpoint")
         step = "iteration" in facts
-        if not step or now - self._logged > LOGGED:
+        # seconds between two iterations in the log
+        if not step or now - self._logged > 1.0:
             self._logged = now
             self._write("step" if step else "phase", **facts)
-        if step and now - self._shown > EVERY and not sys.stderr.isatty():
+        # seconds between two lines
+        if step and now - self._shown > 10.0 and not sys.stderr.isatty():
             self._shown = now
             self._said(self.line())
 

@@ -23,7 +23,6 @@ HOURS = """
 """
 DAY = np.array([float(hour) for hour in HOURS.split()])
 """Demand by hours of a winter weekday over its peak (IEEE Reliability Test System)."""
-NAMED = 8  # lines in an explanation
 LONGEST = 8784  # hours of a leap year
 
 
@@ -172,7 +171,7 @@ class Dispatch:
         carrying = [k for k in weight if weight[k] > max(1e-3 * largest, 0.0)]
         carrying.sort(key=lambda k: -weight[k])
         most = grid.base * grid.flow_limits[1]
-        return [f"{grid.line_name(k)} with {most[k]:.4g} MW" for k in carrying[:NAMED]]
+        return [f"{grid.line_name(k)} with {most[k]:.4g} MW" for k in carrying[:8]]
 
     def _dispatched(self, result: Any) -> None:
         """Refuse costs and prices of a run that ended without a dispatch."""

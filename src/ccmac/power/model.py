@@ -31,7 +31,6 @@ from ccmac.power.grid import Grid
 from ccmac.problem import Agent, Problem
 
 EFFICIENCY = 0.9  # of charging, and of discharging
-RESERVE_PRICE = 1.0  # per MW and hour
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,8 @@ class Model(Assembly):
             elif kind == "shed":
                 g[a][entry] = -float(ask.shed or 0.0) * grid.base
         for v, size in zip(g, self.size, strict=True):
-            v[size:] = -RESERVE_PRICE * grid.base / n
+            # reserves earn 1 per MW and hour
+            v[size:] = -grid.base / n
         b = self.right_sides()
         agents = []
         for a in range(n):

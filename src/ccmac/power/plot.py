@@ -12,8 +12,6 @@ from ccmac.show import blank
 if TYPE_CHECKING:
     from ccmac.power.case import Dispatch
 
-NEAR = 0.999  # share of its rating from which a line counts as full
-
 
 def draw(case: Dispatch, result: Any, ax: Any = None) -> Any:
     """Axes with the grid at its hour of largest demand, and with the hours if there are some."""
@@ -33,7 +31,8 @@ def _grid(figure: Any, axes: Any, case: Dispatch, result: Any) -> None:
     t = int(np.argmax(case.model.demand.sum(axis=1)))
     price = case.prices(result)[t]
     flow = np.abs(case.flows(result)[t])
-    full = flow >= NEAR * grid.base * grid.rating
+    # share of its rating from which a line counts as full
+    full = flow >= 0.999 * grid.base * grid.rating
     widest = max(float(flow.max()), 1e-9)
     for k in range(grid.lines):
         ends = at[[grid.line_from[k], grid.line_to[k]]]

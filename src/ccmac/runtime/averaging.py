@@ -30,9 +30,8 @@ from ccmac.runtime.partition import Index, owners
 from ccmac.texts import nearest, shown
 
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
-FLOAT_BYTES = 8
 SOON = 2**30  # agents times links
-LONG = 1024  # floats of a row from which it is added by itself
+FLOAT_BYTES = 8
 RELAYED = 2048  # agents up to which the routes of all pairs are chosen together
 LOOKED_AT = 2**22  # pairs times neighbors at a time
 
@@ -204,7 +203,8 @@ class Tree(Averaging):
 
     def total(self, block: Array) -> Array:
         """An agent's own row first, then its children's sums in agent order."""
-        if block.shape[1] > LONG:
+        # floats of a row from which it is added by itself
+        if block.shape[1] > 1024:
             return self.total_of(block)
         sums = block + 0.0  # no sum is -0.0
         for parents, children in self._additions:

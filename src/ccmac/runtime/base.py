@@ -24,8 +24,6 @@ from ccmac.runtime.notes import NOTE, Notes, Piggyback, never
 
 __all__ = ["FLOAT_BYTES", "Piggyback", "Runtime"]
 
-OVERDUE = 1.0  # seconds after the time limit at which a step is given up
-
 
 class Runtime(ABC):
     """Owns agents ``owned``; charges rounds, messages and bytes as it executes them.
@@ -353,7 +351,8 @@ class Runtime(ABC):
     def mind_the_time(self) -> None:
         """Ends a long setup, or a step long overdue, where one process can decide it for all."""
         setup = self.ledger.current == "setup"
-        end = self.notes.deadline + (0.0 if setup else OVERDUE)
+        # a step is given up a second after the time limit
+        end = self.notes.deadline + (0.0 if setup else 1.0)
         if self.alone and (setup or self.stepping) and time.monotonic() > end:
             raise OutOfTime("the time limit passed")
 

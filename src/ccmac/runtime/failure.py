@@ -12,12 +12,6 @@ from pathlib import Path
 from ccmac.errors import CcmacError
 from ccmac.runtime.partition import describe
 
-# An error that every rank meets (a bad argument) is said by rank 0 alone: the others give it this
-# long to speak and to end the job before they speak themselves.
-GRACE_SECONDS = 0.5
-# The launcher forwards the line through a pipe of its own and drops what it has not yet read when
-# the job is aborted.
-FORWARDING_SECONDS = 0.3
 INTERRUPTED = 130
 
 
@@ -74,10 +68,14 @@ def aborting(
         if alone:
             raise
         if rank:
-            time.sleep(GRACE_SECONDS)
+            # An error that every rank meets (a bad argument) is said by rank 0 alone: the others
+            # give it time to speak and to end the job before they speak themselves.
+            time.sleep(0.5)
         sys.stdout.flush()
         sys.stderr.write(message(error, rank, agents) + "\n")
         sys.stderr.flush()
-        time.sleep(FORWARDING_SECONDS)
+        # The launcher forwards the line through a pipe of its own and drops what it has not yet
+        # read when the job is aborted.
+        time.sleep(0.3)
         abort(exit_code(error))
         raise

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ccmac.runtime.base import Runtime
 
 LARGEST = np.finfo(np.float64).max
-DIGEST_BYTES = 6  # of the arithmetic: a whole number that a float holds
 
 
 def fingerprint(network: Network, averaging: Averaging) -> str:
@@ -47,7 +46,8 @@ def arithmetic() -> bytes:
 
 def needed(runtime: Runtime) -> bool:
     """Whether two processes round a few results differently; not charged."""
-    digest = hashlib.sha256(arithmetic()).digest()[:DIGEST_BYTES]
+    # six bytes are a whole number that a float holds
+    digest = hashlib.sha256(arithmetic()).digest()[:6]
     mine = float(int.from_bytes(digest, "big"))
     digests = runtime._gather(np.full((len(runtime.owned), 1), mine))
     return bool((digests != digests[0]).any())

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from ccmac.runtime.distributed import Distributed
 
 Words = NDArray[np.uint64]
-HEADROOM = 2  # bits between what was needed and what is agreed
 BITS = 62
 DIGITS = 2
 FARTHEST = 2**31  # of widths and scales that are stored
@@ -152,7 +151,8 @@ class Masked(Relay):
         for k, level in enumerate(levels.tolist()):
             need = FIRST + STEP * level
             if level < TOP and need > scales[k]:
-                scales[k] = need + HEADROOM
+                # two bits between what was needed and what is agreed
+                scales[k] = need + 2
         self.repeated += 1
         return np.asarray(levels == TOP)
 

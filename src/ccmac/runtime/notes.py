@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ccmac.runtime.base import Runtime
 
 NOTE = 1  # floats
-EXACT_BITS = 53
-DIGEST_BITS = 16
 
 
 class Piggyback:
@@ -95,8 +93,8 @@ class Notes:
 
     def __post_init__(self) -> None:
         self._base = self.n + 1
-        spare = EXACT_BITS - 4 * self._base.bit_length()
-        self._range = 2 ** max(0, min(DIGEST_BITS, spare))
+        spare = 53 - 4 * self._base.bit_length()
+        self._range = 2 ** max(0, min(16, spare))
 
     def remember(self, values: Array) -> None:
         """Numbers that all should know alike, for the digest."""

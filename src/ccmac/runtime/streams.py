@@ -7,16 +7,13 @@ import asyncio
 from ccmac.runtime.credentials import Address, Credentials
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-ADDRESS_SECONDS = 0.25  # until the next address of a name is tried next to one that keeps silent
 BUFFER = 1 << 22  # bytes that are read ahead
 
 
 async def plain(address: Address, seconds: float) -> Streams:
     """Connect, and say nothing yet."""
     async with asyncio.timeout(seconds):
-        return await asyncio.open_connection(
-            *address, limit=BUFFER, happy_eyeballs_delay=ADDRESS_SECONDS
-        )
+        return await asyncio.open_connection(*address, limit=BUFFER, happy_eyeballs_delay=0.25)
 
 
 async def secured(

@@ -16,7 +16,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 Message = tuple[int, NDArray[Any]]  # (process, C-contiguous array of float64)
-GRACE = 3.0  # seconds beyond the time limit that a process may still compute before it is given up
 
 
 class Transport(ABC):
@@ -58,7 +57,8 @@ class Transport(ABC):
 
         Others may still be in the step that the limit found them in.
         """
-        return self.deadline + GRACE + 2.0 * self._slowest
+        # three seconds that a process may still compute before it is given up
+        return self.deadline + 3.0 + 2.0 * self._slowest
 
     @abstractmethod
     def _exchange(self, sent: Sequence[Message], received: Sequence[Message]) -> None:

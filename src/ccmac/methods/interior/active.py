@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 MET = 1e-8  # a slack below this, in equilibrated units, is none
 # Passes of a warm start, one step's averagings; then fewer rows, far away half, must change.
 FEW = 3
-PASSES = 2  # sums: the system, then what rounding and proximal terms left
 HELD = 1e-10  # proximal weight of active rows, less than that of an interior point
 
 
@@ -78,7 +77,8 @@ def settled(run: Interior, state: InteriorState) -> InteriorState:
     z, dual = np.split(state.common[0] / state.tau, [run.q])
     points = [Point(*(part / state.tau for part in p.flat)) for p in run.points(state)]
     system = Guesses(run, points, z)
-    for _ in range(PASSES):
+    # the second for what rounding and proximal terms left
+    for _ in range(2):
         points, z, dual = system.solved(system.begin(points, z), z, dual)
     points = system.with_slacks(points, z)
     return run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count)

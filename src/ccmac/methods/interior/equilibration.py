@@ -19,8 +19,6 @@ from ccmac.inputs import Array
 from ccmac.runtime import Runtime
 from ccmac.workspace.conic import Sparse, StandardForm
 
-SWEEPS = 2  # that are agreed
-OWN = 4  # of each agent, before each of them
 LEAST, LARGEST = 1e-4, 1e4  # of a factor
 
 
@@ -44,10 +42,12 @@ def equilibrating(models: list[StandardForm], runtime: Runtime) -> list[Units]:
     z = np.ones(q)
     coupled = np.ones(m)
     units = [Units(np.ones(p.size), np.ones(p.rows), z, coupled) for p in models]
-    for _ in range(SWEEPS):
+    # two sweeps, agreed by all
+    for _ in range(2):
         shares = []
         for p, own in zip(models, units, strict=True):
-            for _ in range(OWN):
+            # four of each agent before each of them
+            for _ in range(4):
                 _own_sweep(p, own)
             now = scaled(p, own)
             on_z = _squares(now.P_z) + _squares(now.H) + _squares(now.B) + _squares(now.P_zz)

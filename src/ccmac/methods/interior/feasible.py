@@ -29,9 +29,6 @@ from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from ccmac.workspace.conic import conic_models
 
-RAY = 1.0  # kappa over tau beyond which there may be none
-AGAIN = 10.0  # how much it must grow before that is looked at again
-
 
 def domain(objective: Objective, d: int, q: int) -> Polyhedral:
     """Where f(x, z) is finite: bounds and rows, no cost. Sets of no known kind are left out."""
@@ -88,14 +85,14 @@ class Sets:
         """
         run = self.run
         state = run.start(np.zeros(0), np.zeros(0))
-        due = RAY
+        due = 1.0
         while not run.finished(state):
             state = run.step(state)
             ratio = state.kappa / max(state.tau, 1e-300)
             if ratio <= 1.0 and state.primal <= PROMISED:
                 return True, None
             if ratio >= due:
-                due = AGAIN * ratio
+                due = 10.0 * ratio
                 found = self.verdict(run, state)
                 if isinstance(found, Infeasibility):
                     return found, self.verdict.given(run, state)

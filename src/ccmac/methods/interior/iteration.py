@@ -32,7 +32,6 @@ from ccmac.runtime.base import Piggyback
 from ccmac.workspace import Workspace
 from ccmac.workspace.conic import StandardForm
 
-FRACTION = 0.99
 FACTS = 4  # ||r_y||^2, ||r_v||^2, s'v, objective
 STEPS = 200
 ROOM = 1e-4  # of slacks and multipliers after a warm start in vain, in equilibrated units
@@ -271,7 +270,7 @@ class Interior(Iteration[InteriorState]):
         ]
         ends = self._lengths(parts, last, trusted)
         longest = float(ends.value.min())
-        alpha = min(1.0, FRACTION * min(longest, _inside(shared, dtau, dkappa)))
+        alpha = min(1.0, 0.99 * min(longest, _inside(shared, dtau, dkappa)))
         if not (alpha > 0.0 and np.isfinite(dc).all()):
             return replace(state, length=0.0, count=state.count + 1)
         z, multiplier, _ = np.split(dc, [self.q, self.q + self.m])

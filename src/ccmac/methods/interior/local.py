@@ -31,7 +31,6 @@ from ccmac.workspace.conic import StandardForm
 
 RHO = 2e-8  # free directions put 1/rho into the sum, which keeps digits while rho > sqrt(EPS)
 DELTA = 1e-7
-HALVINGS = 20  # of a step that smooth functions do not trust
 DENSE = 150  # unknowns and rows up to which the factorization is dense
 
 
@@ -315,7 +314,7 @@ class Elimination:
         u = np.append(self.point.y, self.shared.z)
         du = np.append(step.y, dc[:q])
         length = 1.0
-        for _ in range(HALVINGS):
+        for _ in range(20):
             tau = self.shared.tau + length * float(dc[-1])
             with np.errstate(over="ignore", invalid="ignore"):
                 off = tau * self.whole.missed(self.agent.model, (u + length * du) / tau)

@@ -19,10 +19,6 @@ from ccmac.methods.interior.active import settled
 from ccmac.methods.interior.feasible import alone, decided
 from ccmac.methods.interior.iteration import Interior, InteriorState
 
-RAY = 1e3  # kappa over tau beyond which there may be no solution
-AGAIN = 10.0  # how much it must grow before that is looked at again
-NEAR = 1e-2  # relative gap and residuals at which the active rows may be known
-CLOSER = 1e-2  # times those at which they were tried in vain: the next time
 HOPE = 0.1  # share of what is asked for at which a certificate is tried
 VAIN = 3  # certificates in a row that gain nothing: the end of double precision
 LOST = 1e12  # kappa over tau from which on another ray says nothing new
@@ -41,9 +37,11 @@ class DualityStop(Stopping):
         self.goal = goal
         self.record = record
         self.verdict = verdict
-        self._ray = RAY
+        # kappa over tau beyond which there may be no solution
+        self._ray = 1e3
         self._hope = HOPE
-        self._near = NEAR
+        # relative gap and residuals at which the active rows may be known
+        self._near = 1e-2
         self._vain = 0
         self._nearest = math.inf
         self._idle = 0
@@ -90,7 +88,8 @@ class DualityStop(Stopping):
             return check
         ratio = state.kappa / max(state.tau, 1e-300)
         if ratio >= self._ray:
-            self._ray = AGAIN * ratio
+            # it must grow by this before that is looked at again
+            self._ray = 10.0 * ratio
             self._idle = 0
             verdict = self._verdict(iteration, state)
             if verdict is not None:
@@ -100,7 +99,7 @@ class DualityStop(Stopping):
         self._nearest = min(near, self._nearest)
         iteration.over = ratio >= LOST or self._idle >= IDLE
         if near <= self._near:
-            self._near = CLOSER * near
+            self._near = 1e-2 * near
             check = self.judged(iteration, settled(iteration, state))
             if check.done:
                 return check

@@ -25,7 +25,6 @@ from ccmac.workspace.equations import BITS, bits, words
 
 PROXIMAL = 1e-11  # weight of z and of lambda: dependent coupled rows, free directions of z,
 SEEN = 64 * EPS  # which rounding of a row's largest entry must not hide
-REFINEMENTS = 3
 LARGE = 400  # unknowns from which on the sum may be factorized as a sparse matrix,
 SPARSE = 10  # where fewer than one entry in so many is there (of the upper triangle)
 VECTORS = 5  # column and row of tau, three right-hand sides
@@ -184,7 +183,7 @@ def refined(matrix: Any, solve: Callable[[Array], Array]) -> Callable[[Array], A
 
     def closer(b: Array) -> Array:
         x = solve(b)
-        for _ in range(REFINEMENTS):
+        for _ in range(3):
             x = x + solve(b - matrix @ x)
         return np.asarray(x)
 

@@ -29,7 +29,6 @@ from ccmac.workspace.conic import StandardForm
 
 HEAVY = 1e9  # w over the largest entry of P
 PARTS = ("C", "D", "epigraphs", "cones")  # whose multipliers a Farkas certificate has
-PROJECTIONS = 2  # of a direction: the second from what the first one left
 
 
 class Verdicts:
@@ -58,7 +57,8 @@ class Verdicts:
             return conflict
         recessions = Recessions(self.work, reduced, self.forms, both)
         ray = state
-        for _ in range(PROJECTIONS):
+        # the second from what the first one left
+        for _ in range(2):
             ray = straightened(iteration, ray)
             found = recessions.test(*iteration.direction(ray))
             if found is not None:

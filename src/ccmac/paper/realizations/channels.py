@@ -32,8 +32,6 @@ from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 from ccmac.workspace.equations import block_families, right_hand_sides
 
-DENSE = 64  # agents up to which the filter is one matrix in a fused simulation
-
 
 # -- the parts -----------------------------------------------------------------------------------
 class FilteredGraph:
@@ -57,7 +55,7 @@ class FilteredGraph:
         runtime.mind_the_time()  # a step may be thousands of these
         if runtime.n == 1 or block.shape[1] == 0:
             return np.zeros_like(block)
-        if runtime.fused and runtime.n <= DENSE:
+        if runtime.fused and runtime.n <= 64:
             runtime.ledger.charge_cost(self.cost(block.shape[1]))
             return np.asarray(self._matrix @ block)
         return graph_filter(runtime.mix, block, self.low, self.high, self.degree)

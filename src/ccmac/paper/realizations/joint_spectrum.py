@@ -26,8 +26,6 @@ from ccmac.workspace.declared import CurvatureTable
 if TYPE_CHECKING:
     from ccmac.paper.realizations.joint import JointSystem
 
-DENSE = 1200
-
 
 @dataclass(frozen=True)
 class JointSpectrum(ABC):
@@ -115,7 +113,7 @@ def joint_spectrum(
         special = None if beta is None else _executed_identity(problem, system, beta, rng)
     else:
         special = _identity_spectrum(problem, system, table.multiple)
-        if special is None and space.size <= DENSE:
+        if special is None and space.size <= 1200:
             with space.runtime.ledger.observing():
                 G_1 = _dense(system, 1.0, 0.0)
                 G_2 = _dense(system, 0.0, 1.0)

@@ -23,8 +23,6 @@ from ccmac.problem import Problem
 from ccmac.realizations.base import Certificates
 from ccmac.runtime.base import Runtime
 
-COMMON = 1e-10  # squares of sines below this are common directions
-
 
 @dataclass(frozen=True)
 class LiftConstants:
@@ -164,7 +162,8 @@ def _cross_factor(basis: Array, H_0: Array, H_cos: Array) -> float:
     factor = np.linalg.cholesky(basis.T @ H_0 @ basis)
     reduced = np.linalg.solve(factor, basis.T @ (H_0 - H_cos) @ basis)
     squares = np.linalg.eigvalsh(np.linalg.solve(factor, reduced.T))
-    apart = squares[squares > COMMON]
+    # squares of sines below this are common directions
+    apart = squares[squares > 1e-10]
     if not apart.size:
         return 1.0
     sine2 = min(float(apart[0]), 1.0)
