@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ccmac import show
 from ccmac.ledger import Cost
-from ccmac.runtime.base import Runtime
 
 SUM = "sum"
 SKETCH = "sketch"
@@ -32,8 +30,8 @@ class Alternative:
 
     ``once`` in the setup, ``steps`` times ``step``, and ``proofs`` that are not made with the
     steps. ``within`` is the factor to which the number of steps is known, ``bill`` what the way's
-    own part costs, by which ways are compared, ``memory`` the bytes that an agent keeps,
-    ``reveals`` what agents send parts of.
+    own part costs, by which ways are compared, and ``most`` with sqrt(within) times the steps.
+    ``reveals`` says what agents send parts of.
     """
 
     regime: str
@@ -42,21 +40,15 @@ class Alternative:
     step: Cost
     steps: int
     within: float
-    memory: int
+    proofs: Cost
     reveals: str
-    bill: float = math.nan
-    proofs: Cost = field(default_factory=Cost)
+    bill: float
+    most: float
 
     @property
     def predicted(self) -> Cost:
         """The ledger."""
         return self.once + self.steps * self.step + self.proofs
-
-    @property
-    def cautious(self) -> Cost:
-        """With sqrt(within) times the steps: between those predicted and the most."""
-        steps = math.ceil(math.sqrt(self.within) * self.steps)
-        return self.once + steps * self.step + self.proofs
 
     def as_dict(self) -> dict[str, Any]:
         """For --json and the record."""
@@ -67,7 +59,6 @@ class Alternative:
             "steps": self.steps,
             "within": self.within,
             **{unit: self.predicted[unit] for unit in units},
-            "memory": self.memory,
             "bill": self.bill,
             "reveals": self.reveals,
         }
@@ -190,18 +181,6 @@ class Plan:
         if self.alternatives:
             lines += ["", *shown_alternatives(self.alternatives)]
         return "\n".join(lines)
-
-
-def charged(
-    alternatives: tuple[Alternative, ...], method: str, runtime: Runtime, step: Cost
-) -> tuple[Alternative, ...]:
-    """The first with the setup and the step that ``method`` really has, and what travels with it:
-    of these only the number of steps is a forecast.
-    """
-    if not alternatives or alternatives[0].method != method:
-        return alternatives
-    spent = runtime.ledger.of("setup") + runtime.waiting_cost(step)
-    return (replace(alternatives[0], once=spent, step=step), *alternatives[1:])
 
 
 def shown_alternatives(alternatives: Sequence[Alternative]) -> list[str]:

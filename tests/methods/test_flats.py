@@ -12,7 +12,7 @@ import ccmac
 from adversarial import flats
 from adversarial.direct import averagings
 from ccmac.errors import MethodRefused
-from ccmac.methods.system import solver
+from ccmac.methods.direct import solver
 from ccmac.objectives import Quadratic
 from ccmac.workspace.schur import flat_directions
 
@@ -92,7 +92,7 @@ def test_small_curvature_is_not_taken_for_none() -> None:
 
 
 def test_too_many_flat_directions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ccmac.methods.system.UNKNOWNS", 2)
+    monkeypatch.setattr("ccmac.methods.direct.UNKNOWNS", 2)
     with pytest.raises(MethodRefused, match="flat directions few enough"):
         ccmac.solve(intercept(), "ring", "cross-direct")
     other = ccmac.solve(intercept(), "ring", tol=1e-6)

@@ -8,7 +8,6 @@ A method is a frozen dataclass of its options; ``ccmac.available_methods()`` lis
 from typing import Any
 
 from ccmac.methods.apapc import CrossApapc
-from ccmac.methods.auto import Auto
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation import CrossContinuation
@@ -18,6 +17,7 @@ from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.newton.method import CrossNewton
 from ccmac.methods.paper import CLASSES, imported
 from ccmac.methods.realized import RealizedIteration
+from ccmac.methods.registry import Auto
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.texts import misnamed
 

@@ -33,7 +33,7 @@ from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
-from ccmac.workspace.declared import DENSE, CurvatureTable
+from ccmac.workspace.declared import CurvatureTable
 
 PROBES = 8
 
@@ -319,27 +319,6 @@ def pieces(f: Objective, d: int, q: int) -> list[tuple[slice, Function]]:
         parts = ((x, f.x_part or zero), (z, f.z_part or zero))
         return [(where, part) for where, part in parts if where.stop > where.start]
     return [(both, f if isinstance(f, Function) else _Joined(f, d))]
-
-
-def without_factorizations(work: Workspace) -> bool:
-    """Whether every minimiser is found by entrywise roots or a factorization made once.
-
-    About 20 gradients each then. One reduction.
-    """
-    problem = work.problem
-    rows = []
-    for i, agent in problem.agents.items():
-        d = problem.d[i]
-        equations = (problem.p[i], problem.r[i])
-        cheap = True
-        for where, g in pieces(agent.objective, d, problem.q):
-            if "quadratic" in g.capabilities:
-                cheap &= g.isotropic() is not None or where.stop - where.start <= DENSE
-            else:
-                touched = equations[int(where.start >= d) : 1 + int(where.stop > d)]
-                cheap &= g.coordinatewise and not any(touched)
-        rows.append([float(cheap)])
-    return bool(work.runtime.gather(np.array(rows)).all())
 
 
 class LocalMinimisers:

@@ -29,16 +29,15 @@ from ccmac.errors import InputError, OutOfTime
 from ccmac.inputs import Array, real_vector
 from ccmac.ledger import Trace
 from ccmac.linalg.threads import blas_threads
-from ccmac.methods.auto import Auto
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Asked, Checkpoints
 from ccmac.methods.direct import falling
 from ccmac.methods.driver import Outcome, Settings, drive, observer_of, positions, reporter, watched
 from ccmac.methods.finish import finish, late_result, without_solution
-from ccmac.methods.registry import refuse_unless_fit
+from ccmac.methods.registry import Auto, refuse_unless_fit
 from ccmac.objectives.checks import check_problem
 from ccmac.objectives.custom import Custom
-from ccmac.plans import Alternative, Plan, charged
+from ccmac.plans import Alternative, Plan
 from ccmac.results import Names, Result, Solution
 from ccmac.runtime.base import Piggyback
 from ccmac.workspace import Workspace
@@ -152,6 +151,10 @@ class Run:
         name = self.method.name
         step = prepared.iteration.cost
         scheme = runtime.averaging
+        ways = self.alternatives
+        if ways and ways[0].method == name:  # of it only the number of steps is a forecast
+            spent = setup + runtime.waiting_cost(step)
+            ways = (replace(ways[0], once=spent, step=step), *ways[1:])
         return Plan(
             name,
             prepared.realization,
@@ -162,7 +165,7 @@ class Run:
             setup,
             prepared.predicted,
             prepared.settings,
-            charged(self.alternatives, name, runtime, step),
+            ways,
             self.method.reveals,
         )
 

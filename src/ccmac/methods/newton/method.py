@@ -7,7 +7,7 @@ step:
 
 A step moves every (x_i, z) to the minimum of the sum of the quadratic models under all equations:
 each agent eliminates its own variables, the sum of what is left is the KKT system in (z, mu)
-(:mod:`ccmac.methods.system`), solved by everybody alike. The message that sums it looks ahead: it
+(:mod:`ccmac.methods.direct`), solved by everybody alike. The message that sums it looks ahead: it
 carries the system at the end of the step and values along it, so that a step of full length pays
 one averaging. A step after which the value is higher is cut to the best length seen, and the next
 message carries the system there. The first iteration moves the start onto the equations, and all
@@ -27,12 +27,21 @@ from ccmac.certificates.structure import ExplicitBound, ExplicitJudge
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, option, vector
+from ccmac.methods.base import (
+    Iteration,
+    Method,
+    Prepared,
+    Request,
+    State,
+    alternative,
+    known,
+    option,
+    vector,
+)
+from ccmac.methods.direct import Whitened
 from ccmac.methods.newton.compressed import RangeNewton, has_range
 from ccmac.methods.newton.eliminated import ALIKE, EliminatedNewton
-from ccmac.methods.system import Whitened
 from ccmac.plans import SKETCH, SUM, Alternative
-from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.workspace import Workspace
 from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.dual import Explicit, planned_size
@@ -286,46 +295,39 @@ class CrossNewton(Method):
         hidden = work.runtime.averaging.hides or work.runtime.apart
         if self.reveal == "range" or hidden:
             return self.reveal == "range"
-        ways = (self.by_range(work), self.by_sketch(work, explicit, request))
-        bills = [request.costs.bill(way.cautious) for way in ways]
-        return bills[0] <= bills[1]
+        by_sketch = self._by_sketch(work, explicit, request)
+        return self._by_range(work, request).most <= by_sketch.most
 
-    def by_range(self, work: Workspace) -> Alternative:
+    def forecast(self, work: Workspace, explicit: Explicit, request: Request) -> Alternative:
+        """What the form that is taken sends, where the coupled rows give z."""
+        if self.takes_range(work, explicit, request):
+            return replace(self._by_range(work, request), reveals=RANGE)
+        return self._by_sketch(work, explicit, request)
+
+    def _by_range(self, work: Workspace, request: Request) -> Alternative:
         """All columns once; each proof refines the point once."""
         m = work.problem.m
-        columns = int(work.curvature.d.sum())
         average = work.runtime.average_cost
-        return Alternative(
-            SUM,
-            self.name,
-            work.runtime.vectors_cost([m * int(d) for d in work.curvature.d]) + average(m),
-            Cost(argmins=1),
-            10,
-            2.0,
-            FLOAT_BYTES * columns * (2 * m + columns),
-            RANGE,
-            proofs=2 * average(m + 2) + average(columns),
-        )
+        columns = work.curvature.d.astype(int)
+        once = work.runtime.vectors_cost([m * int(d) for d in columns]) + average(m)
+        proofs = 2 * average(m + 2) + average(int(columns.sum()))
+        return alternative(self, request.costs, SUM, once, Cost(argmins=1), 10, 2.0, proofs)
 
-    def by_sketch(self, work: Workspace, explicit: Explicit, request: Request) -> Alternative:
+    def _by_sketch(self, work: Workspace, explicit: Explicit, request: Request) -> Alternative:
         """A block of vectors once, then one a step."""
         m = work.problem.m
         average = work.runtime.average_cost
-        planned = planned_size(work.runtime, m, request.costs)
-        size = min(planned if self.sketch is None else self.sketch, explicit.rank)
+        size = self._size(work, explicit, request)
         steps = steps_after(size, work, explicit, request)
         own = Cost(argmins=3) if explicit.common else Cost(argmins=2, gradients=3)
-        return Alternative(
-            SKETCH,
-            self.name,
-            average(m * (1 + size)),
-            own + average(m),
-            steps,
-            4.0,
-            2 * FLOAT_BYTES * m * (size + steps),
-            self.reveals,
-            proofs=5 * average(m),
-        )
+        once = average(m * (1 + size))
+        step = own + average(m)
+        return alternative(self, request.costs, SKETCH, once, step, steps, 4.0, 5 * average(m))
+
+    def _size(self, work: Workspace, explicit: Explicit, request: Request) -> int:
+        """Vectors that open the span."""
+        planned = planned_size(work.runtime, work.problem.m, request.costs)
+        return min(planned if self.sketch is None else self.sketch, explicit.rank)
 
     def _range(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:
         iteration = RangeNewton(work, explicit)
@@ -339,8 +341,7 @@ class CrossNewton(Method):
         return Prepared(iteration, stopping, "range", why, settings, proves=True)
 
     def _eliminated(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:
-        planned = planned_size(work.runtime, work.problem.m, request.costs)
-        size = min(planned if self.sketch is None else self.sketch, explicit.rank)
+        size = self._size(work, explicit, request)
         iteration = EliminatedNewton(work, explicit, size, request.seed)
         stopping = None
         if not request.reference:
