@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from adversarial.draft import Array, Draft, Form
 from adversarial.families import Random, base, family, powers
 from ccmac.objectives import LeastSquares, Ridge, Separable, SquaredDistance, Sum
-from ccmac.objectives.function import Function
+from ccmac.objectives.base import Function
 
 
 @dataclass

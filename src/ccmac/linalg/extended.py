@@ -33,6 +33,11 @@ def product(matrix: Any, v: Array | Long) -> Long:
     return np.concatenate([part.astype(np.longdouble) @ v for part in parts])
 
 
+def times(matrix: Any, v: Any) -> Any:
+    """matrix @ v in the format of v."""
+    return product(matrix, v) if v.dtype == np.longdouble else np.asarray(matrix @ v)
+
+
 def thinned(matrix: Any) -> Any:
     """The matrix as it is multiplied often: sparse in the long format where most of it is zero."""
     # a matrix with less than one entry in so many is sparse

@@ -28,9 +28,8 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.symmetric import diagonal_matrix, factorized
-from ccmac.objectives.base import Objective
+from ccmac.objectives.base import Function, Objective
 from ccmac.objectives.basic import SquaredDistance
-from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
 from ccmac.workspace.declared import CurvatureTable

@@ -10,10 +10,9 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix, real_vector
-from ccmac.linalg.extended import Long
 from ccmac.linalg.symmetric import diagonal_matrix
-from ccmac.objectives.function import Function, Step
-from ccmac.objectives.linear import check_rows, row_norms_squared
+from ccmac.objectives.base import Function, Step
+from ccmac.objectives.loss import check_rows, row_norms_squared
 from ccmac.objectives.polyhedral import Polyhedral, absolute, maximum
 
 
@@ -57,6 +56,7 @@ class SquaredDistance(Centred):
     """
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
+    extended = True
     concordance = 0.0
 
     def __init__(self, weight: float = 1.0, centre: Any = None) -> None:
@@ -71,11 +71,10 @@ class SquaredDistance(Centred):
         return 0.5 * self.weight * float(shifted @ shifted)
 
     def gradient_at(self, v: Array) -> Array:
-        return self.weight * v if self._shift is None else self.weight * v - self._shift
-
-    def precise_at(self, v: Array | Long) -> Array | Long:
-        """weight (v - centre)."""
-        return np.asarray(self.weight * self._shifted(v.astype(np.longdouble)))
+        """weight (v - centre); weight * centre is known as doubles hold it."""
+        if self._shift is None or v.dtype == np.longdouble:
+            return self.weight * self._shifted(v)
+        return self.weight * v - self._shift
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """(v + step weight centre) / (1 + step weight)."""
@@ -90,6 +89,9 @@ class SquaredDistance(Centred):
 
     def isotropic(self) -> tuple[float, Array | None]:
         return self.weight, self._shift
+
+    def lipschitz_at(self, size: int) -> float:
+        return math.inf if self.weight else 0.0
 
 
 class L1(Centred):

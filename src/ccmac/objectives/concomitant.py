@@ -24,10 +24,10 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import FLAG, Array, of_kind, positive, real_vector
-from ccmac.linalg.extended import Long
 from ccmac.linalg.symmetric import weighted_gram
-from ccmac.objectives.function import Function
-from ccmac.objectives.piecewise import crossing
+from ccmac.objectives.base import Function
+from ccmac.objectives.loss import row_weights
+from ccmac.objectives.polyhedral import crossing
 
 
 class ConcomitantHuber(Function):
@@ -75,13 +75,7 @@ class ConcomitantHuber(Function):
         self.least = positive("ConcomitantHuber, least", least)
         of_kind("ConcomitantHuber, intercept", intercept, FLAG, "True or False")
         self.intercept = bool(intercept)
-        weights = real_vector("ConcomitantHuber, weight", weight)
-        self.weight: Any = float(weights[0]) if np.ndim(weight) == 0 else weights
-        fits = np.shape(self.weight) in ((), self.y.shape)
-        if not fits or (np.asarray(self.weight) < 0).any():
-            raise InputError(
-                "ConcomitantHuber, weight: give one number, or one for each y, not negative"
-            )
+        self.weight: Any = row_weights("ConcomitantHuber, weight", weight, len(self.y))
         self._last: tuple[Array, tuple[float, float]] = (np.zeros(0), (0.0, self.least))
         self._w: Array = np.broadcast_to(self.weight, self.y.shape).astype(np.float64)
 
@@ -165,28 +159,6 @@ class ConcomitantHuber(Function):
         """w clip(r / sigma)."""
         b, sigma = self.fitted(v)
         return self._w * np.clip((v + b - self.y) / sigma, -self.epsilon, self.epsilon)
-
-    def precise_at(self, v: Array | Long) -> Array | Long:
-        """The same in the long format, b and sigma with it by Newton's steps."""
-        r = v.astype(np.longdouble) - self.y
-        b, sigma = (np.longdouble(number) for number in self.fitted(v.astype(np.float64)))
-        scaled = float(sigma > self.least)
-        # gradients in the long format, and Newton's steps between them
-        for _ in range(3):
-            t = (r + b) / sigma
-            gradient = self._w * np.clip(t, -self.epsilon, self.epsilon)
-            slope = np.array(
-                [
-                    gradient.sum() * self.intercept,
-                    0.5 * np.sum(self._w * (1 - np.minimum(t * t, self.epsilon**2))) * scaled,
-                ]
-            ).astype(np.float64)
-            weights = np.where(np.abs(t) <= self.epsilon, self._w / sigma, 0.0).astype(np.float64)
-            rows = np.stack([self.intercept * np.ones_like(t), -scaled * t]).astype(np.float64)
-            move = np.linalg.lstsq((rows * weights) @ rows.T, slope, rcond=None)[0]
-            b -= move[0]
-            sigma = max(sigma - move[1], np.longdouble(self.least))
-        return np.asarray(gradient)
 
     has_gram = True
 

@@ -12,8 +12,7 @@ import numpy as np
 from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative, real_vector, whole
 from ccmac.linalg.tolerances import EPS
-from ccmac.objectives.base import Curvature, Objective, joint
-from ccmac.objectives.function import Function
+from ccmac.objectives.base import Curvature, Function, Objective, joint
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.texts import shown
 

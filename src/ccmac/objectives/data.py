@@ -7,10 +7,9 @@ from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.inputs import real_vector
-from ccmac.objectives.base import Objective
+from ccmac.objectives.base import Function, Objective
 from ccmac.objectives.basic import Centred
-from ccmac.objectives.function import Function
-from ccmac.objectives.linear import Linear
+from ccmac.objectives.loss import Linear
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 

@@ -21,8 +21,6 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, number, real_vector
-from ccmac.objectives.entrywise import increasing_root
-from ccmac.objectives.function import Step
 from ccmac.objectives.loss import Loss
 
 REACH = 5.0  # logarithm of how far means may be from what was observed
@@ -113,17 +111,6 @@ class Tweedie(Loss):
         first = _continued((2.0 - power) * u, end)[1]
         second = _continued((1.0 - power) * u, (1.0 - power) * down)[1]
         np.subtract(first, y * second, out=out)
-
-    def prox_terms(self, v: Array, step: Step) -> Array:
-        """The root of slope(u) + (u - v)/step."""
-        inverse = np.broadcast_to(1.0 / np.maximum(step, 1e-300), v.shape)
-
-        def slope(u: Array) -> Array:
-            out = np.empty_like(u)
-            self.slope(u, out, *self.parameters)
-            return out + inverse * u
-
-        return increasing_root(slope, -inverse * v, inverse, v)[0]
 
     def within(self, v: Array) -> bool:
         """Whether phi is the deviance at v and near it."""

@@ -13,21 +13,20 @@ one of scores Mv + 1 b: it is polyhedral, with b among its slacks.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
 from scipy.special import softmax
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.linalg.extended import Long
 from ccmac.linalg.symmetric import weighted_gram
-from ccmac.objectives.entrywise import rise
-from ccmac.objectives.function import Function, Step
-from ccmac.objectives.loss import Hinge, Loss, MarginLoss, Pinball
+from ccmac.objectives.base import Function, Step, rise
+from ccmac.objectives.loss import Kinked, Loss, MarginLoss
 from ccmac.objectives.multinomial import Multinomial
-from ccmac.objectives.offsets import class_offsets, root
 from ccmac.objectives.polyhedral import Polyhedral
 
 
@@ -56,7 +55,7 @@ class Intercept(Function):
         elementwise = isinstance(loss, Loss) and loss.M is None and not loss.ridge
         squared = isinstance(loss, Function) and "quadratic" in loss.capabilities
         elementwise = elementwise or (squared and loss.coordinatewise)
-        hinge = isinstance(loss, Hinge | Pinball) and not loss.ridge
+        hinge = isinstance(loss, Kinked) and not loss.ridge
         if not (elementwise or hinge or isinstance(loss, Multinomial)):
             raise InputError(
                 f"Intercept: takes Huber, Logistic (without M and ridge), Hinge, Pinball "
@@ -105,7 +104,7 @@ class Intercept(Function):
 
     def scores(self, v: Array) -> Array:
         """v, or Mv."""
-        M = self.loss.M if isinstance(self.loss, Hinge | Pinball) else None
+        M = self.loss.M if isinstance(self.loss, Kinked) else None
         return v if M is None else np.asarray(M @ v)
 
     def _best(self, v: Array, step: Step) -> float:
@@ -132,7 +131,7 @@ class Intercept(Function):
 
     def polyhedral_at(self, size: int) -> Polyhedral:
         """The hinges with b as a free slack."""
-        if not isinstance(self.loss, Hinge | Pinball):
+        if not isinstance(self.loss, Kinked):
             return super().polyhedral_at(size)
         M = sp.eye_array(size, format="csr") if self.loss.M is None else self.loss.M
         return Polyhedral.zero(size).with_terms(self.loss.epigraph(M, intercept=True))
@@ -142,26 +141,6 @@ class Intercept(Function):
         if "gradient" not in self.capabilities:
             return super().gradient_at(v)
         return self.loss.gradient_at(self.fitted(v))
-
-    def precise_at(self, v: Array | Long) -> Array | Long:
-        """The same in the long format, b with it: Newton's steps from the one in doubles."""
-        if "gradient" not in self.capabilities:
-            return super().precise_at(v)
-        v = v.astype(np.longdouble)
-        b = self.offset(v.astype(np.float64)).astype(np.longdouble)
-        # gradients in the long format, and Newton's steps between them
-        for _ in range(3):
-            u = (v.reshape(-1, len(b)) + b).ravel()
-            gradient = self.loss.precise_at(u)
-            slope = gradient.reshape(-1, len(b)).sum(axis=0).astype(np.float64)
-            b = b - np.linalg.lstsq(self._bend(u.astype(np.float64)), slope, rcond=None)[0]
-        return gradient
-
-    def _bend(self, u: Array) -> Array:
-        """The second derivative in b."""
-        if isinstance(self.loss, Multinomial):
-            return self.loss.class_curvature(softmax(u.reshape(-1, self.loss.classes), axis=1))
-        return np.array([[rise(self.loss.gradient_at, u).sum()]])
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the module."""
@@ -201,3 +180,54 @@ class Intercept(Function):
     def lipschitz_at(self, size: int) -> float:
         """That of the loss; none where there is no gradient."""
         return self.loss.lipschitz_at(size) if "gradient" in self.capabilities else math.inf
+
+
+def root(slope: Callable[[float], float]) -> float:
+    """A root of an increasing function of one number that changes its sign."""
+    at_zero = slope(0.0)
+    if at_zero == 0.0:
+        return 0.0
+    sign = -1.0 if at_zero > 0 else 1.0
+    reach = 1.0
+    near = 0.0
+    # Signs, not products: slopes of 1e-300 have none.
+    while sign * (far := slope(sign * reach)) < 0 and reach < 1e300:
+        near = reach
+        reach = 4.0 * reach
+    if not sign * far > 0.0:
+        return sign * reach
+    return float(
+        scipy.optimize.brentq(
+            slope, sign * near, sign * reach, xtol=1e-300, rtol=1e-15, maxiter=500
+        )
+    )
+
+
+def class_offsets(loss: Multinomial, v: Array) -> Array:
+    """Newton's method on the K offsets, at temperatures that fall to 1: scores far apart leave
+    no curvature otherwise. Third derivatives are at most sqrt(2) times second ones, which says how
+    far a step goes that lowers the loss.
+    """
+    scores = v.reshape(-1, loss.classes)
+    b = np.zeros(loss.classes)
+    weights = np.broadcast_to(loss.weight, len(loss.y))
+    total = float(weights.sum())
+    own = np.bincount(loss.y.astype(np.int64), weights, loss.classes)  # of each class
+    # scores within a range of 16 need no other temperature
+    heat = max(1.0, float(np.ptp(scores)) / 16.0)
+    for _ in range(500):
+        p = softmax((scores + b) / heat, axis=1)
+        slope = loss.slopes(p).sum(axis=0)
+        # in a tenth of every class's weight the slope is flat: time to cool
+        if heat > 1.0 and np.all(np.abs(slope) <= 0.1 * own):
+            heat = max(1.0, 0.5 * heat)
+            continue
+        if heat == 1.0 and np.abs(slope).max() <= 1e-14 * total:
+            break
+        # a little curvature that is always there
+        H = loss.class_curvature(p) + 1e-30 * total * np.eye(loss.classes)
+        H += float(np.trace(H)) / loss.classes**2  # the direction (1, ..., 1) is flat
+        move = np.linalg.lstsq(H, slope, rcond=None)[0]
+        far = math.sqrt(2.0) * float(np.linalg.norm(move))
+        b = b - heat * (math.log1p(far) / far if far > 0 else 1.0) * move
+    return np.asarray(b - b.mean())

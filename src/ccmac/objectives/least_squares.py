@@ -17,8 +17,8 @@ from ccmac.linalg.symmetric import (
     gram_extremes,
     gram_factorized,
 )
-from ccmac.objectives.function import Step
-from ccmac.objectives.linear import Linear
+from ccmac.objectives.base import Step
+from ccmac.objectives.loss import Linear
 
 
 class Ridge(Linear):
@@ -95,13 +95,10 @@ class Ridge(Linear):
     def gradient_at(self, v: Array) -> Array:
         """weight M'(Mv - y) + regularization v."""
         isotropic = self.isotropic()
-        if isotropic is not None:
-            total, shift = isotropic
-            return total * v if shift is None else total * v - shift
-        gradient = np.asarray(self.M.T @ self.slopes(self.M @ v))
-        if self.regularization:
-            gradient += self.regularization * v
-        return gradient
+        if isotropic is None or v.dtype == np.longdouble:
+            return super().gradient_at(v)
+        total, shift = isotropic
+        return total * v if shift is None else total * v - shift
 
     def slopes(self, image: Any) -> Any:
         """weight (Mv - y)."""

@@ -18,10 +18,8 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_vector, whole
-from ccmac.linalg.extended import Long
-from ccmac.objectives.base import Curvature, Objective
+from ccmac.objectives.base import Curvature, Function, Objective
 from ccmac.objectives.basic import Box
-from ccmac.objectives.function import Function
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum
@@ -60,6 +58,7 @@ class Limited(Objective):
         if not isinstance(objective, Objective):
             raise InputError("Limited, objective: is no objective; use ccmac.objectives.*")
         self.objective = objective
+        self.extended = objective.extended
         self.slacks, self.q = whole("Limited, slacks", slacks), whole("Limited, q", q)
         box = Box(
             real_vector("Limited, lower", lower, infinite=True),
@@ -123,15 +122,6 @@ class Limited(Objective):
             return super().gradient(x, z)
         slope, other = self.objective.gradient(x[: self.d], z)
         return np.concatenate([slope, np.zeros(self.slacks)]), other
-
-    def precise_gradient(self, x: Array | Long, z: Array | Long) -> Array | Long:
-        """Of f; 0 in the slacks."""
-        if not self.free:
-            return super().precise_gradient(x, z)
-        slope = self.objective.precise_gradient(x[: self.d], z)
-        whole = np.zeros(len(self.lower), dtype=slope.dtype)
-        whole[self.seen] = slope
-        return whole
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
         """That of f with its box; the slacks are clipped."""

@@ -1,4 +1,4 @@
-"""sum_j weight_j phi_j((Mv)_j) + (ridge/2) ||v||^2: the elementwise losses.
+"""Losses of a linear image: sum_j weight_j phi_j((Mv)_j) + (ridge/2) ||v||^2.
 
 ``weight`` is one number for all terms or a vector with one for each. A loss supplies phi and its
 slope as functions of arrays, with its data as parameters that broadcast: one agent uses them on a
@@ -9,21 +9,99 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, as_array, is_sparse, labels, nonnegative, positive, real_vector
+from ccmac.inputs import (
+    Array,
+    as_array,
+    is_sparse,
+    labels,
+    nonnegative,
+    positive,
+    real_matrix,
+    real_vector,
+)
 from ccmac.linalg.blocks import plus
+from ccmac.linalg.extended import times
 from ccmac.linalg.symmetric import diagonal_matrix, gram_extremes
-from ccmac.objectives.entrywise import margin_root, rise
-from ccmac.objectives.function import Step
-from ccmac.objectives.linear import Linear, row_norms_squared
+from ccmac.objectives.base import Curvature, Function, Step, rise
 from ccmac.objectives.polyhedral import Epigraph, Polyhedral, hinges, pinballs
+
+
+class Linear(Function):
+    """weight * l(Mv) + (ridge/2) ||v||^2 (``M`` None: l(v)); ``y`` has one entry per row of M."""
+
+    extended = True
+
+    def __init__(self, M: Any, y: Array | None, weight: float, ridge: float) -> None:
+        name = type(self).__name__
+        self.weight = nonnegative(f"{name}, weight", weight)
+        self.ridge = nonnegative(f"{name}, ridge", ridge)
+        self.M: Any = None if M is None else real_matrix(f"{name}, M", M)
+        self.y = y
+        if self.M is not None and y is not None:
+            check_rows(f"{name}, y", y, self.M)
+        self.coordinatewise = self.M is None
+
+    @property
+    def size(self) -> int | None:
+        """Columns of M, or length of y."""
+        if self.M is not None:
+            return int(self.M.shape[1])
+        return None if self.y is None else len(self.y)
+
+    @property
+    @abstractmethod
+    def bend(self) -> tuple[float, float]:
+        """Bounds (low, high) of weight * l''."""
+
+    @abstractmethod
+    def slopes(self, image: Any) -> Any:
+        """weight * l' at an image, in its format."""
+
+    def gradient_at(self, v: Array) -> Array:
+        """weight M' l'(Mv) + ridge v."""
+        gradient = self.slopes(v if self.M is None else times(self.M, v))
+        if self.M is not None:
+            gradient = times(self.M.T, gradient)
+        if self.ridge:
+            gradient += self.ridge * v
+        return np.asarray(gradient)
+
+    def curvature(self, d: int, q: int) -> Curvature:
+        """From the columns of M that act on x and on z."""
+        if self.M is None or math.isinf(self.bend[1]):
+            return super().curvature(d, q)
+        (L_x, mu_x), (L_z, mu_z) = (self._block(M) for M in (self.M[:, :d], self.M[:, d:]))
+        separable = 0 in (d, self.M.shape[1] - d)
+        return Curvature(L_x, mu_x, L_z, mu_z, *self.constants(d + q), separable=separable)
+
+    def _block(self, M: Any) -> tuple[float, float]:
+        """(L, mu) in the columns M; a block without columns does not count."""
+        low, high = self.bend
+        L, mu = gram_extremes(M, both=low > 0).bounds()
+        if M.shape[1] == 0:
+            return L, mu
+        return high * L + self.ridge, low * mu + self.ridge
+
+    def scaled_curvature(self, d: int, q: int, t: float, s: float) -> tuple[float, float]:
+        """From the extreme singular values of [t M_x, s M_z]."""
+        low, high = self.bend
+        if self.M is None or math.isinf(high):
+            return super().scaled_curvature(d, q, t, s)
+        scale = np.repeat([t, s], [d, self.M.shape[1] - d])
+        scaled = self.M @ diagonal_matrix(scale) if is_sparse(self.M) else self.M * scale
+        L, mu = gram_extremes(scaled, both=low > 0).bounds()
+        small = min(t, s) ** 2
+        large = max(t, s) ** 2
+        return (low * mu if low else 0.0) + small * self.ridge, high * L + large * self.ridge
 
 
 class Loss(Linear):
@@ -42,28 +120,12 @@ class Loss(Linear):
 
     def __init__(self, M: Any, y: Array | None, weight: Any, ridge: float) -> None:
         super().__init__(M, y, 1.0, ridge)
-        self.weight = self._weights(weight)
+        targets = None if y is None else len(y)
+        rows = targets if self.M is None else self.M.shape[0]
+        self.weight = row_weights(f"{type(self).__name__}, weight", weight, rows)
         smooth = math.isfinite(self.slope_lipschitz)
         oracle = {"gradient" if smooth else "subgradient"}
         self.capabilities = frozenset(oracle | ({"prox"} if self.M is None else set()))
-
-    def _weights(self, weight: Any) -> float | Array:
-        """One number, or a vector with one entry for each term."""
-        where = f"{type(self).__name__}, weight"
-        if as_array(where, weight).ndim == 0:
-            return nonnegative(where, weight)
-        weights = real_vector(where, weight)
-        if (weights < 0).any():
-            raise InputError(f"{where}: has entries below zero; give weights that are not negative")
-        terms = (
-            self.M.shape[0] if self.M is not None else len(weights if self.y is None else self.y)
-        )
-        if len(weights) != terms:
-            raise InputError(
-                f"{where}: has {len(weights)} entries but there are {terms} terms; "
-                "they must be equal"
-            )
-        return weights
 
     @property
     def size(self) -> int | None:
@@ -89,9 +151,16 @@ class Loss(Linear):
     steepest: float = 1.0
     """sup |phi'|."""
 
-    @abstractmethod
     def prox_terms(self, v: Array, step: Step) -> Array:
-        """argmin_u phi_j(u) + (u - v_j)^2/(2 step), entry by entry."""
+        """argmin_u phi_j(u) + (u - v_j)^2/(2 step), entry by entry: a root, unless overridden."""
+        inverse = np.broadcast_to(1.0 / np.maximum(step, 1e-300), v.shape)
+
+        def slope(u: Array) -> Array:
+            out = np.empty_like(u)
+            self.slope(u, out, *self.parameters)
+            return out + inverse * u
+
+        return increasing_root(slope, -inverse * v, inverse, v)[0]
 
     # -- the function ---------------------------------------------------------------------------
     @cached_property
@@ -116,14 +185,6 @@ class Loss(Linear):
         terms = self.terms(v if self.M is None else self.M @ v)
         value = float(self.weight @ terms if np.ndim(self.weight) else self.weight * np.sum(terms))
         return value + (0.5 * self.ridge * float(v @ v) if self.ridge else 0.0)
-
-    def gradient_at(self, v: Array) -> Array:
-        """weight M' phi'(Mv) + ridge v."""
-        slopes = self.slopes(v if self.M is None else self.M @ v)
-        gradient = slopes if self.M is None else np.asarray(self.M.T @ slopes)
-        if self.ridge:
-            gradient += self.ridge * v
-        return gradient
 
     def slopes(self, image: Any) -> Any:
         """weight phi'."""
@@ -164,6 +225,30 @@ class Loss(Linear):
             return self.steepest * norm
         rows = float(weights @ np.sqrt(row_norms_squared(self.M)))
         return self.steepest * min(rows, norm * math.sqrt(self._norm_squared))
+
+
+class Kinked(Loss):
+    """A loss that is piecewise linear: an epigraph for methods that take one."""
+
+    slope_lipschitz = math.inf
+
+    def __init__(self, M: Any, y: Array | None, weight: Any, ridge: float) -> None:
+        super().__init__(M, y, weight, ridge)
+        self.capabilities |= {"polyhedral"}
+
+    @abstractmethod
+    def epigraph(self, M: Any, share: float = 1.0, *, intercept: bool = False) -> Epigraph:
+        """``share`` times the loss of scores Mv, or Mv + b."""
+
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        M = sp.eye_array(size, format="csr") if self.M is None else self.M
+        ridge = diagonal_matrix(np.full(size, self.ridge))
+        return Polyhedral.quadratic(ridge, np.zeros(size), 0.0).with_terms(self.epigraph(M))
+
+    def over(self, M: Any, share: float = 1.0) -> Self:
+        """``share`` times the same of scores Mv."""
+        weights = {"weight": share * self.weight, "ridge": share * self.ridge}
+        return type(self)(**{**self.state(), "M": M, **weights})
 
 
 class Huber(Loss):
@@ -284,12 +369,8 @@ class Logistic(MarginLoss):
         expit(out, out=out)
         out *= minus_y
 
-    def prox_terms(self, v: Array, step: Step) -> Array:
-        """y s with s - y v = step / (1 + exp(s)), by safeguarded Newton steps."""
-        return np.asarray(-self.minus_y * margin_root(-self.minus_y * v, step))
 
-
-class Hinge(MarginLoss):
+class Hinge(MarginLoss, Kinked):
     """max(0, 1 - y_j (Mv)_j), the support vector machine's loss; not smooth, mu = ridge.
 
     Parameters
@@ -312,12 +393,6 @@ class Hinge(MarginLoss):
     3.0
     """
 
-    slope_lipschitz = math.inf
-
-    def __init__(self, M: Any = None, y: Any = None, weight: Any = 1.0, ridge: float = 0.0) -> None:
-        super().__init__(M, y, weight, ridge)
-        self.capabilities |= {"polyhedral"}
-
     def terms(self, u: Array) -> Array:
         """max(0, 1 - y u)."""
         return np.maximum(0.0, 1.0 + self.minus_y * u)
@@ -335,20 +410,12 @@ class Hinge(MarginLoss):
         margin = -self.minus_y * v
         return np.asarray(-self.minus_y * np.maximum(margin, np.minimum(margin + step, 1.0)))
 
-    def polyhedral_at(self, size: int) -> Polyhedral:
-        M = sp.eye_array(size, format="csr") if self.M is None else self.M
-        return kinked(size, self.ridge, self.epigraph(M))
-
     def epigraph(self, M: Any, share: float = 1.0, *, intercept: bool = False) -> Epigraph:
         """``share`` times the hinges of scores Mv, or Mv + b."""
         return hinges(share * self.weight, M, -self.minus_y, intercept=intercept)
 
-    def over(self, M: Any, share: float = 1.0) -> Hinge:
-        """``share`` times the same of scores Mv."""
-        return Hinge(M, self.y, share * self.weight, share * self.ridge)
 
-
-class Pinball(Loss):
+class Pinball(Kinked):
     """max(q r_j, (q - 1) r_j) of r = y - Mv: at the least of it Mv is the quantile q.
 
     Parameters
@@ -374,7 +441,6 @@ class Pinball(Loss):
     """
 
     arguments = ("M", "y", "quantile", "weight", "ridge")
-    slope_lipschitz = math.inf
 
     def __init__(
         self,
@@ -388,7 +454,6 @@ class Pinball(Loss):
         self.quantile = positive("Pinball, quantile", quantile)
         if self.quantile >= 1:
             raise InputError(f"Pinball, quantile: is {quantile}; it must be between 0 and 1")
-        self.capabilities |= {"polyhedral"}
 
     @property
     def parameters(self) -> tuple[Array | float, ...]:
@@ -417,20 +482,69 @@ class Pinball(Loss):
         low = np.minimum(v + self.quantile * step, y)
         return np.asarray(np.where(v < y, low, np.maximum(v - (1.0 - self.quantile) * step, y)))
 
-    def polyhedral_at(self, size: int) -> Polyhedral:
-        M = sp.eye_array(size, format="csr") if self.M is None else self.M
-        return kinked(size, self.ridge, self.epigraph(M))
-
     def epigraph(self, M: Any, share: float = 1.0, *, intercept: bool = False) -> Epigraph:
         """``share`` times the loss of scores Mv, or Mv + b."""
         return pinballs(share * self.weight, M, self._targets, self.quantile, intercept=intercept)
 
-    def over(self, M: Any, share: float = 1.0) -> Pinball:
-        """``share`` times the same of scores Mv."""
-        return Pinball(M, self.y, self.quantile, share * self.weight, share * self.ridge)
+
+def increasing_root(
+    slope: Callable[[Array], Array], linear: Array, mu: Array, start: Array
+) -> tuple[Array, int]:
+    """(v with slope(v) + linear = 0, slopes spent); the slope acts entry by entry, rises by mu > 0.
+
+    The root lies within |slope(v) + linear|/mu of any v, which gives a bracket. Newton's method may
+    fall into a 2-cycle even inside one, so an entry whose residual did not halve is bisected.
+    Derivatives are central differences: 3 slopes a step.
+    """
+    v = start
+    residual = slope(start) + linear
+    count = 1
+    reach = residual / mu
+    low = v - np.maximum(reach, 0.0)
+    high = v - np.minimum(reach, 0.0)
+    before = np.full_like(residual, np.inf)
+    for _ in range(100):
+        bend = rise(slope, v, mu)
+        # a residual below this share of its terms is rounding
+        done = np.abs(residual) <= 1e-14 * np.maximum(np.abs(linear), bend * np.abs(v))
+        count += 2
+        if done.all():
+            break
+        newton = v - residual / bend
+        good = (np.abs(residual) <= 0.5 * before) & (newton >= low) & (newton <= high)
+        before = np.abs(residual)
+        v = np.where(done, v, np.where(good, newton, 0.5 * (low + high)))
+        residual = slope(v) + linear
+        low = np.where(residual <= 0, v, low)
+        high = np.where(residual >= 0, v, high)
+        count += 1
+    return v, count
 
 
-def kinked(size: int, ridge: float, term: Epigraph) -> Polyhedral:
-    """One epigraph and (ridge/2) ||v||^2."""
-    H = diagonal_matrix(np.full(size, ridge))
-    return Polyhedral.quadratic(H, np.zeros(size), 0.0).with_terms(term)
+def row_weights(where: str, weight: Any, rows: int | None) -> Any:
+    """One number, or a vector with one entry for each of ``rows``; none of them negative."""
+    if as_array(where, weight).ndim == 0:
+        return nonnegative(where, weight)
+    weights = real_vector(where, weight)
+    if (weights < 0).any():
+        raise InputError(f"{where}: has entries below zero; give weights that are not negative")
+    if rows is not None and len(weights) != rows:
+        raise InputError(
+            f"{where}: has {len(weights)} entries but there are {rows} terms; "
+            "give one number or one for each row"
+        )
+    return weights
+
+
+def check_rows(where: str, vector: Array, M: Any) -> None:
+    """Raise InputError unless ``vector`` has one entry per row of M."""
+    if len(vector) != M.shape[0]:
+        raise InputError(
+            f"{where}: has {len(vector)} entries but M has {M.shape[0]} rows; they must be equal"
+        )
+
+
+def row_norms_squared(M: Any) -> Array:
+    """||M_j||^2 of every row."""
+    squares = M.multiply(M) if is_sparse(M) else M * M
+    return np.asarray(squares.sum(axis=1))

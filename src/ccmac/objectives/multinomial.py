@@ -19,8 +19,8 @@ from scipy.special import logsumexp, softmax, wrightomega
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_vector
-from ccmac.linalg.extended import Long
-from ccmac.objectives.function import Function, Step
+from ccmac.objectives.base import Function, Step
+from ccmac.objectives.loss import row_weights
 from ccmac.texts import shown
 
 
@@ -46,6 +46,7 @@ class Multinomial(Function):
     """
 
     capabilities = frozenset({"gradient", "prox"})
+    extended = True
     arguments = ("y", "classes", "weight")
 
     def __init__(self, y: Any, classes: int, weight: Any = 1.0) -> None:
@@ -59,13 +60,8 @@ class Multinomial(Function):
             )
         self.y = given
         self.classes = classes
-        weights = real_vector("Multinomial, weight", weight)
-        if (weights < 0).any() or len(weights) not in (1, len(given)):
-            raise InputError(
-                "Multinomial, weight: give one number, or one for each row, not negative"
-            )
-        self.weight: Any = float(weights[0]) if np.ndim(weight) == 0 else weights
-        self._row_weights: Array = np.broadcast_to(weights, given.shape)
+        self.weight: Any = row_weights("Multinomial, weight", weight, len(given))
+        self._row_weights: Array = np.broadcast_to(self.weight, given.shape)
         self._labels: NDArray[np.int64] = given.astype(np.int64)
         self._rows = np.arange(len(given))
 
@@ -99,12 +95,6 @@ class Multinomial(Function):
     def gradient_at(self, v: Array) -> Array:
         """weight_j (softmax - indicator of the class)."""
         return np.asarray(self.slopes(softmax(self._scores(v), axis=1)).ravel())
-
-    def precise_at(self, v: Array | Long) -> Array | Long:
-        """The same in the long format."""
-        scores = self._scores(v.astype(np.longdouble))
-        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(self.slopes(powers / powers.sum(axis=1, keepdims=True)).ravel())
 
     has_gram = True
 

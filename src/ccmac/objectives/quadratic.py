@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ccmac.errors import InputError
 from ccmac.inputs import Array, as_array, is_sparse, real_matrix, real_vector
 from ccmac.linalg.blocks import entries
-from ccmac.linalg.extended import Long, product
+from ccmac.linalg.extended import times
 from ccmac.linalg.symmetric import (
     DENSE_LIMIT,
     EXTREME_MARGIN,
@@ -21,8 +21,7 @@ from ccmac.linalg.symmetric import (
     eigenvalue_extremes,
     factorized,
 )
-from ccmac.objectives.base import Curvature
-from ccmac.objectives.function import Function, Step
+from ccmac.objectives.base import Curvature, Function, Step
 
 
 class Quadratic(Function):
@@ -52,6 +51,7 @@ class Quadratic(Function):
     """
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
+    extended = True
     concordance = 0.0
     arguments = ("H", "g")
 
@@ -104,10 +104,7 @@ class Quadratic(Function):
         return float(0.5 * v @ (self.H @ v) - self.g @ v)
 
     def gradient_at(self, v: Array) -> Array:
-        return np.asarray(self.H @ v - self.g)
-
-    def precise_at(self, v: Array | Long) -> Array | Long:
-        return product(self.H, v) - self.g
+        return np.asarray(times(self.H, v) - self.g)
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """(I + step H)^{-1} (v + step g)."""

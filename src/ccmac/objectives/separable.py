@@ -18,10 +18,8 @@ import scipy.sparse as sp
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
-from ccmac.linalg.extended import Long
-from ccmac.objectives.base import Curvature, Objective, separated
+from ccmac.objectives.base import Curvature, Function, Objective, check_size, separated
 from ccmac.objectives.basic import SquaredDistance
-from ccmac.objectives.function import Function, check_size
 from ccmac.objectives.loss import Loss
 from ccmac.objectives.polyhedral import Polyhedral
 
@@ -55,101 +53,79 @@ class Separable(Objective):
                 )
         self.x_part = x
         self.z_part = z
-        parts = [part.capabilities for part in (x, z) if part is not None]
-        common = frozenset.intersection(*parts) if parts else frozenset({"gradient", "quadratic"})
-        if parts and "subgradient" not in common and any("subgradient" in p for p in parts):
-            oracles = [p & {"gradient", "subgradient"} for p in parts]
-            if all(oracles):
-                common |= {"subgradient"}
-        common |= {"prox"} if all("prox" in p for p in parts) else set()
-        functions = [part for part in (x, z) if part is not None]
-        if all(part.is_polyhedral for part in functions) and "quadratic" not in common:
+        self._x = x or SquaredDistance(0.0)
+        self._z = z or SquaredDistance(0.0)
+        parts = (self._x, self._z)
+        self.extended = all(part.extended for part in parts)
+        common = self._x.capabilities & self._z.capabilities
+        if not common & {"gradient", "subgradient"} and all(
+            part.capabilities & {"gradient", "subgradient"} for part in parts
+        ):
+            common |= {"subgradient"}
+        if all(part.is_polyhedral for part in parts) and "quadratic" not in common:
             common |= {"polyhedral"}
         self.capabilities = common
 
     @property
     def x_size(self) -> int | None:
         """Length of x if the x-part fixes it."""
-        return None if self.x_part is None else self.x_part.size
+        return self._x.size
 
     @property
     def z_size(self) -> int | None:
         """Length of z if the z-part fixes it."""
-        return None if self.z_part is None else self.z_part.size
+        return self._z.size
 
     @property
     def dim(self) -> int | None:
         """Known when both parts are."""
-        sizes = (self.x_size, self.z_size)
-        return None if None in sizes else sum(s for s in sizes if s is not None)
+        known = self.x_size is not None and self.z_size is not None
+        return (self.x_size or 0) + (self.z_size or 0) if known else None
 
     def check(self, d: int, q: int) -> None:
         """Each part must fit its block."""
-        if self.x_part is not None:
-            check_size(self.x_part, d, "x")
-        if self.z_part is not None:
-            check_size(self.z_part, q, "z")
+        check_size(self._x, d, "x")
+        check_size(self._z, q, "z")
 
     def curvature(self, d: int, q: int) -> Curvature:
         """Blockwise constants; an empty block does not count."""
-        x = self.x_part.constants(d) if self.x_part is not None else (0.0, 0.0)
-        z = self.z_part.constants(q) if self.z_part is not None else (0.0, 0.0)
-        return separated(x, z, d, q)
+        return separated(self._x.constants(d), self._z.constants(q), d, q)
 
     def value(self, x: Array, z: Array) -> float:
-        value = 0.0 if self.x_part is None else self.x_part.value_at(x)
-        return value + (0.0 if self.z_part is None else self.z_part.value_at(z))
+        return self._x.value_at(x) + self._z.value_at(z)
 
     def gradient(self, x: Array, z: Array) -> tuple[Array, Array]:
-        return (
-            np.zeros_like(x) if self.x_part is None else self.x_part.gradient_at(x),
-            np.zeros_like(z) if self.z_part is None else self.z_part.gradient_at(z),
-        )
-
-    def precise_gradient(self, x: Array | Long, z: Array | Long) -> Array | Long:
-        """Blockwise; long where both blocks are."""
-        zero = SquaredDistance(0.0)
-        blocks = (self.x_part or zero).precise_at(x), (self.z_part or zero).precise_at(z)
-        kind: Any = min(g.dtype for g in blocks)
-        return np.concatenate(blocks).astype(kind)
+        return self._x.gradient_at(x), self._z.gradient_at(z)
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
         """Blockwise, each with its own step."""
-        return (
-            x.copy() if self.x_part is None else self.x_part.prox_at(x, step_x),
-            z.copy() if self.z_part is None else self.z_part.prox_at(z, step_z),
-        )
+        return self._x.prox_at(x, step_x), self._z.prox_at(z, step_z)
 
     def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
         """Block-diagonal form."""
-        zero = SquaredDistance(0.0)
-        H_x, g_x, c_x = (self.x_part or zero).quadratic_at(d)
-        H_z, g_z, c_z = (self.z_part or zero).quadratic_at(q)
+        H_x, g_x, c_x = self._x.quadratic_at(d)
+        H_z, g_z, c_z = self._z.quadratic_at(q)
         H = sp.csr_array(sp.block_diag([H_x, H_z], format="csr"))
         return H, np.concatenate([g_x, g_z]), c_x + c_z
 
     @property
     def has_hessian(self) -> bool:
         """Where both parts have theirs."""
-        return all(part is None or part.has_hessian for part in (self.x_part, self.z_part))
+        return self._x.has_hessian and self._z.has_hessian
 
     def hessian(self, x: Array, z: Array) -> Array:
         """Block-diagonal."""
-        zero = SquaredDistance(0.0)
-        parts = ((self.x_part or zero, x), (self.z_part or zero, z))
-        return np.asarray(la.block_diag(*(dense(part.hessian_at(v)) for part, v in parts)))
+        blocks = dense(self._x.hessian_at(x)), dense(self._z.hessian_at(z))
+        return np.asarray(la.block_diag(*blocks))
 
     def polyhedral(self, d: int, q: int) -> Polyhedral:
         """The forms of both parts, side by side."""
-        zero = SquaredDistance(0.0)
-        x = (self.x_part or zero).polyhedral_at(d).spread(np.arange(d), d + q)
-        return x + (self.z_part or zero).polyhedral_at(q).spread(np.arange(d, d + q), d + q)
+        x = self._x.polyhedral_at(d).spread(np.arange(d), d + q)
+        return x + self._z.polyhedral_at(q).spread(np.arange(d, d + q), d + q)
 
     def lipschitz(self, d: int, q: int) -> float:
         """sqrt of the squared blockwise bounds."""
-        x = 0.0 if self.x_part is None else self.x_part.lipschitz_at(d)
-        z = 0.0 if self.z_part is None else self.z_part.lipschitz_at(q)
-        return math.hypot(x, z)
+        return math.hypot(self._x.lipschitz_at(d), self._z.lipschitz_at(q))
 
     def state(self) -> Mapping[str, Any]:
         return {"x": self.x_part, "z": self.z_part}
@@ -198,6 +174,7 @@ class FusedGradient:
 
 def fused_gradient(members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:
     """Where the x-parts are squared distances and the z-parts act entry by entry; else None."""
+    zero = SquaredDistance(0.0)
     x_parts = []
     z_parts = []
     groups: dict[type[Loss], dict[int, Loss]] = {}
@@ -205,8 +182,8 @@ def fused_gradient(members: Sequence[Objective], d: Sequence[int], q: int) -> Fu
         if not isinstance(member, Separable):
             return None
         h = member.z_part
-        x = _isotropic(member.x_part)
-        z = _isotropic(h)
+        x = (member.x_part or zero).isotropic()
+        z = (h or zero).isotropic()
         if isinstance(h, Loss) and h.M is None:
             z = h.ridge, None
             groups.setdefault(type(h), {})[row] = h
@@ -215,10 +192,6 @@ def fused_gradient(members: Sequence[Objective], d: Sequence[int], q: int) -> Fu
         x_parts.append(x)
         z_parts.append(z)
     return FusedGradient(x_parts, z_parts, groups, d, q) if members else None
-
-
-def _isotropic(part: Function | None) -> Isotropic | None:
-    return (0.0, None) if part is None else part.isotropic()
 
 
 def _rows(values: Sequence[Array | float]) -> Array:

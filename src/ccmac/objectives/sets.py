@@ -17,7 +17,7 @@ import scipy
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, number, positive, real_vector
-from ccmac.objectives.function import Function, Step
+from ccmac.objectives.base import Function, Step
 
 ROOM = 1e-12  # share of |a|'|v| + |b| by which the row may be missed
 

@@ -13,10 +13,9 @@ import scipy.sparse as sp
 from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative
 from ccmac.linalg.blocks import plus
-from ccmac.linalg.extended import Long, norm
+from ccmac.objectives.base import Function, Step
 from ccmac.objectives.basic import L1, Box, SquaredDistance
 from ccmac.objectives.custom import Custom, Joint
-from ccmac.objectives.function import Function, Step
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.sets import OneRow
@@ -65,6 +64,7 @@ class Sum(Function):
             raise InputError(f"Sum: the parts act on different lengths {sorted(map(str, sizes))}")
         self._size = next(iter(sizes), None)
         self.coordinatewise = all(part.coordinatewise for part in flat)
+        self.extended = all(part.extended for part in flat)
         self._plain = [known for part in flat if (known := part.isotropic()) is not None]
         self._boxes = [part for part in flat if isinstance(part, Box)]
         self._sets = [part for part in flat if isinstance(part, OneRow)]
@@ -140,12 +140,6 @@ class Sum(Function):
             total += part.gradient_at(v)
         return total
 
-    def precise_at(self, v: Array | Long) -> Array | Long:
-        """Sums of the parts' gradients; long where all of them are."""
-        known = [part.precise_at(v) for part in self.parts]
-        kind: Any = min(g.dtype for g in known)
-        return np.asarray(sum(known[1:], known[0]), dtype=kind)
-
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the class: merge squared distances, then one prox, then the box; or a row on top."""
         if "prox" not in self.capabilities:
@@ -173,16 +167,8 @@ class Sum(Function):
         return total, shift
 
     def isotropic(self) -> tuple[float, Array | None] | None:
-        """Known when it is for every part, and to rounding: the shifts do not cancel."""
-        if len(self._plain) < len(self.parts):
-            return None
-        total, shift = self._isotropic_sum()
-        sizes = math.fsum(norm(moved) for _, moved in self._plain if moved is not None)
-        return (
-            None
-            if shift is not None and len(self._plain) * sizes > 4 * norm(shift)
-            else (total, shift)
-        )
+        """Known when it is for every part."""
+        return self._isotropic_sum() if len(self._plain) == len(self.parts) else None
 
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
         """Sums of Hessians, linear terms and constants; sparse while every Hessian is."""

@@ -22,7 +22,7 @@ from ccmac.cones.product import ProductCone
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.objectives import Limited
-from ccmac.objectives.function import Function
+from ccmac.objectives.base import Function
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.problem.agent import ConicRows
 from ccmac.workspace.base import Workspace

@@ -43,9 +43,8 @@ from ccmac.linalg.blocks import entries, has_entries
 from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.symmetric import Solve, factorized
 from ccmac.linalg.tolerances import EPS
+from ccmac.objectives.base import Function, rise
 from ccmac.objectives.basic import SquaredDistance
-from ccmac.objectives.entrywise import rise
-from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
 from ccmac.runtime.base import FLOAT_BYTES, Piggyback, Runtime

@@ -28,8 +28,8 @@ import scipy.sparse as sp
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense, has_entries
 from ccmac.linalg.tolerances import EPS
+from ccmac.objectives.base import Function
 from ccmac.objectives.basic import SquaredDistance
-from ccmac.objectives.function import Function
 from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.loss import Hinge, Pinball
 from ccmac.objectives.quadratic import Quadratic

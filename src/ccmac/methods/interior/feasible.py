@@ -21,7 +21,7 @@ from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.verdict import PARTS, Verdicts
 from ccmac.network import Network
 from ccmac.objectives import Limited, Objective, Separable, Sum
-from ccmac.objectives.function import Function
+from ccmac.objectives.base import Function
 from ccmac.objectives.polyhedral import Epigraph, Polyhedral
 from ccmac.objectives.sets import OneRow
 from ccmac.problem import Problem

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.objectives.base import Objective
-from ccmac.objectives.function import Function
+from ccmac.objectives.base import Function, Objective
 from ccmac.objectives.limited import Limited
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum

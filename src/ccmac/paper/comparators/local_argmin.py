@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from ccmac.inputs import Array
 from ccmac.methods.local import Minimiser, OwnEquations, Smooth, Solve, constrained_inverse
 from ccmac.objectives import Separable
-from ccmac.objectives.base import Objective
-from ccmac.objectives.function import Function
+from ccmac.objectives.base import Function, Objective
 from ccmac.paper.comparators.reductions import CoupledForm
 
 
