@@ -48,6 +48,9 @@ checked: $(VENV)/.installed-test
 	$(BIN)/python tests/checker/sweep.py adversarial --count $(COUNT) --jobs $(WORKERS)
 	$(BIN)/python tests/checker/sweep.py interior --count 500 --jobs $(WORKERS)
 	$(BIN)/python tests/checker/sweep.py conic --count 500 --jobs $(WORKERS)
+	$(BIN)/python tests/checker/sweep.py grids --jobs $(WORKERS)
+	$(BIN)/python tests/checker/sweep.py estimators --jobs $(WORKERS)
+	$(BIN)/python tests/checker/sweep.py sets --jobs $(WORKERS)
 
 # Changed proofs, of which no false one may be confirmed: make tampered COUNT=1000
 tampered: $(VENV)/.installed-test

@@ -49,9 +49,14 @@ def said(problem: ccmac.Problem, *how: Any, plain: Any = None, **options: Any) -
             result = ccmac.solve(problem, *how, **options)
     except (InputError, MethodRefused) as refusal:
         return Said("refused", why=str(refusal))
-    result._problem = plain or problem
+    return of(plain or problem, result)
+
+
+def of(problem: ccmac.Problem, result: ccmac.Result) -> Said:
+    """What the checker says of a result that claims something."""
+    result._problem = problem
     claimed = result.status in CLAIMS or result.error_bound == result.error_bound
-    word, why = judged(result._problem, result) if claimed else ("", "")
+    word, why = judged(problem, result) if claimed else ("", "")
     return Said(result.status, word, why, result)
 
 
