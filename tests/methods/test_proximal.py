@@ -12,7 +12,7 @@ import ccmac
 from ccmac.methods import CrossSliding
 from ccmac.methods.base import Request
 from ccmac.methods.run import starting_point
-from ccmac.methods.sliding.proximal import ProximalPrimalDual
+from ccmac.methods.sliding import ProximalPrimalDual
 from ccmac.objectives import L1, Logistic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace

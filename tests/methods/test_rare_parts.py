@@ -12,9 +12,9 @@ import pytest
 import ccmac
 from ccmac import Agent, Problem
 from ccmac.errors import InputError, MethodRefused
-from ccmac.methods.sliding.parts import split
 from ccmac.objectives import L1, Limited, Logistic, MaxAffine, Quadratic, SquaredDistance
 from ccmac.objectives.base import Objective
+from ccmac.realizations.parts import split
 
 M = np.array([[1.0, 2.0, 0.0], [0.5, -1.0, 1.0], [0.0, 1.0, -2.0]])
 LABELS = np.array([1.0, -1.0, 1.0])

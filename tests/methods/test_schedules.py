@@ -7,9 +7,8 @@ import math
 import pytest
 
 from ccmac.errors import InputError
-from ccmac.methods.sliding.subgradient import balanced_phase
 from ccmac.paper.schedules.continuation import certified_schedule, gradient_steps
-from ccmac.paper.schedules.sliding import certified_phases
+from ccmac.paper.schedules.sliding import balanced_phase, certified_phases
 
 
 @pytest.mark.parametrize("budget", [1.0, 20.0])
@@ -50,10 +49,6 @@ def test_a_phase_of_sliding() -> None:
     assert phase.outer == math.ceil((1 + growth) * 2 * 1.5 * 12 / 0.1)
     assert phase.affine == 2 * phase.outer
     assert phase.subgradients == phase.outer * phase.inner
-    thrifty = balanced_phase(2.0, 0.5, 3.0, 1.5, 0.1, thrift=8.0)
-    assert thrifty.inner == math.ceil(32 * 9 / 1.6 / 8) - 3
-    growth = 1 + 2 / (thrifty.inner * (thrifty.inner + 3))
-    assert thrifty.outer == math.ceil((1 + growth) * 2 * 1.5 * 12 / 0.8)
     least = balanced_phase(2.0, 0.5, 3.0, 1.5, 1e9)
     assert (least.inner, least.outer) == (1, 1)
 

@@ -221,9 +221,6 @@ def _convex() -> Iterator[Case]:
     for problem in ("absolute", "hinge", "composite"):
         yield from _many(name, problem, PROVED, **loose)
     yield from _many(name, "absolute", PROVED, canonical, lifted, {"averaging": "tree"}, **loose)
-    subgradients = {"schedule": "subgradient"}
-    known = {**subgradients, "radius": 3.0}
-    yield from _many(name, "absolute", (20,), subgradients, known, **loose)
     paper = {"schedule": "certified", "radius": 3.0, "accuracy": 40.0}
     yield from _many(name, "absolute", (2,), paper, {**paper, "lipschitz": 9.0}, **loose)
     yield from _many(name, "box", PROVED, {"scale": 1.0}, **loose)
@@ -282,11 +279,9 @@ def _ways() -> Iterator[Case]:
     name = "cross-sliding"
     for problem in ("absolute", "hinge", "composite", "box"):
         yield from _many(name, problem, (5, 13, 60), **loose)
-    subgradients = {"schedule": "subgradient"}
     paper = {"schedule": "certified", "radius": 4.0, "accuracy": 8.0}
-    yield from _many(name, "apart", (3,), {}, subgradients, paper, **loose)
+    yield from _many(name, "apart", (3,), {}, paper, **loose)
     yield from _many("cross-continuation", "bowls", (6, 30), **loose)
-    yield from _many(name, "hinge", (3, 5), subgradients, {**subgradients, "radius": 3.0}, **loose)
     for name in ("condat-vu", "papc", "dpmm", "tracking-admm"):
         yield from _many(name, "smooth", (1, 9))
     yield from _many("pdhg", "quadratic", (1, 9))

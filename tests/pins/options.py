@@ -42,7 +42,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
         **CONVEX,
         **REALIZED,
     },
-    "cross-sliding": {"schedule": ("practical", "subgradient"), **CONVEX, **REALIZED},
+    "cross-sliding": {"schedule": ("practical",), **CONVEX, **REALIZED},
     "coupled-yarmoshik": {**REDUCED, **JUDGED},
     "mixed-yarmoshik": {"reduction": ("R2", "R3"), **JUDGED},
     "dpmm": {"penalty": (0.3,), "proximal": (0.1,), **REDUCED, **RACED, **JUDGED},

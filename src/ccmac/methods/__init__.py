@@ -18,7 +18,7 @@ from ccmac.methods.newton.method import CrossNewton
 from ccmac.methods.paper import CLASSES, imported
 from ccmac.methods.realized import RealizedIteration
 from ccmac.methods.registry import Auto
-from ccmac.methods.sliding.method import CrossSliding
+from ccmac.methods.sliding import CrossSliding
 from ccmac.texts import misnamed
 
 __all__ = [

@@ -33,7 +33,8 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
 from ccmac.methods.base import Prepared, Request, State, known, option, rows, vector
-from ccmac.methods.convex import (
+from ccmac.methods.paper import imported
+from ccmac.methods.realized import (
     ConvexMethod,
     ProvedIteration,
     adapted_weight,
@@ -41,7 +42,6 @@ from ccmac.methods.convex import (
     next_adaptation,
     proved,
 )
-from ccmac.methods.paper import imported
 from ccmac.realizations.base import AffineSystem, ExecutionObjective
 from ccmac.runtime.space import lengths
 from ccmac.workspace import Workspace

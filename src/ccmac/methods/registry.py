@@ -49,7 +49,7 @@ from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.newton.method import REVEAL, USUAL, CrossNewton, steps_after, summable
 from ccmac.methods.paper import METHODS, imported
 from ccmac.methods.realized import CERTIFICATES, REALIZATIONS, RealizedMethod
-from ccmac.methods.sliding.method import CrossSliding
+from ccmac.methods.sliding import CrossSliding
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.realizations.base import Certificates
 from ccmac.show import Listing

@@ -18,7 +18,7 @@ from methods.convex_problems import case
 RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("lasso", {"max_iterations": 30}),
     ("logistic", {"max_iterations": 30, "method": CrossContinuation(opening=False)}),
-    ("absolute", {"max_iterations": 6, "method": CrossSliding(schedule="subgradient")}),
+    ("absolute", {"max_iterations": 6, "method": CrossSliding(radius=9.0)}),
 )
 
 

@@ -30,7 +30,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import first_kind_filter, outer_degree, second_kind_filter
 from ccmac.methods.base import Prepared, State, vector
 from ccmac.methods.continuation import AcceleratedGradient, Correction, StageSteps, stage_step
-from ccmac.methods.convex import ProvedIteration, proved
+from ccmac.methods.realized import ProvedIteration, proved
 
 if TYPE_CHECKING:
     from ccmac.methods.continuation import CrossContinuation

@@ -1,1 +1,0 @@
-"""cross-sliding: objectives with kinks or simple sets."""
