@@ -266,16 +266,12 @@ def test_rows_hold_to_tol_however_large_the_objective() -> None:
     random = np.random.default_rng(3)
     agents = [
         ccmac.Agent(
-            L1(1e-3, centre=np.full(3, 3e8)),
-            A=random.standard_normal((2, 3)),
-            b=np.ones(2),
+            L1(1e-3, centre=np.full(3, 3e8)), A=random.standard_normal((2, 3)), b=np.ones(2)
         )
         for _ in range(4)
     ]
     tol = 1e-6
-    result = ccmac.solve(
-        ccmac.Problem(agents), "ring", CrossSliding(), tol, max_iterations=2000
-    )
+    result = ccmac.solve(ccmac.Problem(agents), "ring", CrossSliding(), tol, max_iterations=2000)
     A = np.hstack([agent.A for agent in agents])
     x = np.concatenate(result.x)
     length = np.linalg.norm(A, axis=1)
