@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 import ccmac
-from ccmac.certificates.users_rows import _violations
+from ccmac.certificates.users_rows import violations
 from ccmac.errors import InputError
 from ccmac.limits import Reduction
 from ccmac.limits.reduction import coupled_misfit
@@ -229,7 +229,7 @@ def test_violations_of_any_point_are_those_of_the_rows_as_stated() -> None:
     ):
         pieces = [np.array([v]) for v in x]
         z = np.array([5.0])
-        norms, value = _violations(work, work.reduction, pieces, z)
+        norms, value = violations(work.reduction, work.runtime, pieces, z)
         assert norms["coupled"] == pytest.approx(coupled)  # x_0 + 2 x_1 + 10 - 2 <= 0
         assert norms["local"] == pytest.approx(local)
         assert norms["shared"] == pytest.approx(12.0)

@@ -131,11 +131,9 @@ class Share:
     """One agent's blocks, in the long format where it counts."""
 
     def __init__(self, work: Workspace, reduced: Constraints, k: int) -> None:
-        self.i = list(work.problem.agents)[k]
-        agent = work.problem.agents[self.i]
-        self.objective = agent.objective
-        self.d = work.problem.d[self.i]
-        self.q = work.problem.q
+        i = list(work.problem.agents)[k]
+        self.objective = work.problem.agents[i].objective
+        self.d = work.problem.d[i]
         self.A = reduced.A[k]
         self.B = reduced.B[k]
         self.C = reduced.C[k]
@@ -143,8 +141,10 @@ class Share:
         self.b, self.c, self.e = (work.problem.sides(name)[k] for name in "bce")
         self.unit = reduced.unit
         self.kernel = reduced.kernels[k]
-        self.L = float(work.curvature.own_L[self.i])
-        self.n = work.problem.n
+        self.space = self.kernel.space  # of the rows of C
+        self.least = float(self.space.singular.min(initial=math.inf))
+        self.L = float(work.curvature.own_L[i])
+        self.size = self.d + work.problem.q + work.problem.n
 
     def gradient(self, x: Array | Long, z: Array | Long) -> Long:
         """grad f_i."""
@@ -154,15 +154,12 @@ class Share:
         """What rounding may take from the gradient, from the distance to the local equations and
         from this agent's part of the coupled unit rows: eps times sizes times magnitudes.
         """
-        many = 4 * EPS_LONG * (self.d + self.q + self.n)
+        many = 4 * EPS_LONG * self.size
         here = np.abs(x).astype(np.float64)
-        local = 0.0
-        space = self.kernel.space
-        if space.rank:
-            local = norm(space.inverse_lengths * (np.abs(self.C) @ here + np.abs(self.c)))
-            local /= float(space.singular[-1])
         there = np.abs(z).astype(np.float64)
+        own = np.abs(self.C) @ here + np.abs(self.c)
         rows = np.abs(self.A) @ here + np.abs(self.B) @ there + np.abs(self.b)
+        local = norm(self.space.inverse_lengths * own) / self.least
         slope = gradient_rounding(gradient, np.concatenate([x, z]), self.L)
         return [slope, (many * local) ** 2, many * norm(self.unit * rows)]
 
@@ -172,12 +169,9 @@ class Share:
 
     def onto_local(self, x: Array | Long) -> Long:
         """The nearest point to x on {C_i x = c_i}, as far as the kernel is known."""
-        space = self.kernel.space
-        x = x.astype(np.longdouble)
-        if not space.rank:
-            return x
         lacks = (self.c - product(self.C, x)).astype(np.float64)
-        return np.asarray(x + space.basis @ space.coordinates(lacks))
+        moved = self.space.basis @ self.space.coordinates(lacks)
+        return np.asarray(x.astype(np.longdouble) + moved)
 
     def inside(self, v: Array) -> Array:
         """The part of v in ker C_i."""
@@ -186,15 +180,11 @@ class Share:
 
     def local_distance(self, x: Array | Long) -> float:
         """From {C_i x = c_i}: the violation of the unit rows over their least singular value."""
-        space = self.kernel.space
-        if not space.rank:
-            return 0.0
-        off = norm(space.inverse_lengths * (product(self.C, x) - self.c))
-        return off / float(space.singular[-1])
+        return norm(self.space.inverse_lengths * (product(self.C, x) - self.c)) / self.least
 
     def stationarity(self, gradient: Long, multiplier: Array | Long) -> tuple[float, Array]:
         """(dist(grad_x + A'y, Range C') by a multiplier of C, that one)."""
-        return _stripped(gradient + product(self.A.T, multiplier), self.C, self.kernel.space)
+        return _stripped(gradient + product(self.A.T, multiplier), self.C, self.space)
 
     def contribution(self, x: Long, z: Long, multiplier: Long) -> Contribution:
         """The share at a point, which is also looked at as rounded to doubles."""
@@ -214,10 +204,8 @@ class Share:
             square(x - x_high),
         ]
         rounded = self.misfit(x_high, z_high).astype(np.float64)
-        row = np.concatenate(
-            [halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded, numbers]
-        )
-        return Contribution(row, gradient, kappa)
+        vectors = halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded
+        return Contribution(np.concatenate([*vectors, numbers]), gradient, kappa)
 
 
 def _stripped(total: Long, rows: Array, space: RowSpace) -> tuple[float, Array]:
@@ -264,29 +252,25 @@ class Proof:
         found = cls(work, reduced)
         return found if found.mu > 0 else None
 
-    def _charge(self, **units: int) -> None:
-        self.work.ledger.charge_cost(self._present(Cost(**units)))
-
-    def _present(self, cost: Cost) -> Cost:
+    def _present(self, **units: int) -> Cost:
         """Without the blocks that nobody has."""
-        absent = {u for u in "ABCD" if u not in self.problem.present}
-        return Cost(**{u: k for u, k in cost.items() if u not in absent})
+        here = self.problem.present
+        return Cost(**{u: k for u, k in units.items() if u not in "ABCD" or u in here})
 
     # -- the point ---------------------------------------------------------------------------------
     def _met(self, x: Array, copies: Array) -> tuple[Pieces, Long]:
         """The copies' mean and x on the local equations, moved onto all: one averaging."""
-        self._charge(A=2, C=2)
+        self.work.ledger.charge_cost(self._present(A=2, C=2))
         pieces = [agent.onto_local(self.space.x_of(x, k)) for k, agent in enumerate(self.agents)]
-        shares = [halves(product(a.A, v) - a.b) for a, v in zip(self.agents, pieces, strict=True)]
         if not (self.problem.q or self.problem.m):
             return pieces, np.zeros(0, dtype=np.longdouble)
         mean = self.runtime.piggyback(copies)
+        shares = [halves(product(a.A, v) - a.b) for a, v in zip(self.agents, pieces, strict=True)]
         coupled = summed(gathered_rows(self.runtime, np.stack(shares)))
         z = (mean.value / self.problem.n).astype(np.longdouble)
         if not self.reduced.rank:
             return pieces, z
-        pieces, z, _ = self._moved(pieces, z, coupled + product(self.reduced.Bbar, z))
-        return pieces, z
+        return self._moved(pieces, z, coupled + product(self.reduced.Bbar, z))[:2]
 
     def _violation(self, coupled: Long, z: Long) -> Long:
         """Of the scaled rows."""
@@ -298,14 +282,12 @@ class Proof:
         reduced = self.reduced
         rows = self._violation(coupled, z).astype(np.float64)
         multiplier, shared = reduced.multipliers(reduced.inverse_gram(rows))
-        Bbar = reduced.Bbar.astype(np.float64)
         back = [
-            agent.onto_local(self._rounded(piece - agent.inside(agent.A.T @ multiplier)))
-            for agent, piece in zip(self.agents, pieces, strict=True)
+            self._rounded(agent.onto_local(self._rounded(v - agent.inside(agent.A.T @ multiplier))))
+            for agent, v in zip(self.agents, pieces, strict=True)
         ]
-        length = norm((reduced.U.T @ rows) / reduced.sigma)
-        z = z - Bbar.T @ multiplier - reduced.D.T @ shared
-        return [self._rounded(v) for v in back], self._rounded(z), length
+        z = z - reduced.Bbar.astype(np.float64).T @ multiplier - reduced.D.T @ shared
+        return back, self._rounded(z), norm((reduced.U.T @ rows) / reduced.sigma)
 
     def _rounded(self, v: Long) -> Long:
         """To doubles, unless every objective is quadratic."""
@@ -317,7 +299,7 @@ class Proof:
         pieces, z = self._met(x, copies)
         multiplier = np.zeros(self.problem.m)
         for _ in range(3 if self.reduced.rank else 0):
-            self._charge(gradients=1, A=3, B=1, C=2)
+            self.work.ledger.charge_cost(self._present(gradients=1, A=3, B=1, C=2))
             slopes = [a.gradient(v, z) for a, v in zip(self.agents, pieces, strict=True)]
             coupled, along, slope, size = self.sums(pieces, z, slopes)
             multiplier = self.best_multiplier(along, slope.astype(np.float64))
@@ -343,7 +325,7 @@ class Proof:
     @property
     def contribution_cost(self) -> Cost:
         """What :meth:`contributions` is charged."""
-        return self._present(Cost(gradients=1, A=3, B=2, C=5))
+        return self._present(gradients=1, A=3, B=2, C=5)
 
     def contributions(self, pieces: Pieces, z: Long, multiplier: Long) -> list[Contribution]:
         """The shares of the agents owned here."""
@@ -376,12 +358,12 @@ class Proof:
         # Of masked sums each is wrong by the grain, and rounded once.
         hidden = self.runtime.averaging.hides
         grain = self.runtime.averaging.grain if hidden else 0.0
-        rounding, lost2, lost, r2, x2, off2, value, *own2, tail2 = np.add.reduce(numbers) + grain
+        rounding, lost2, lost, r2, x2, off2, value, C2, D2, tail2 = np.add.reduce(numbers) + grain
         on_z, shared = _stripped(
             slope + product(reduced.Bbar.T, multiplier), reduced.D, reduced.shared
         )
-        size = math.hypot(math.sqrt(x2), norm(z_high))
         tail = math.hypot(math.sqrt(tail2), norm(z - z_high))
+        # The one term of rounding, of r and of the distance to the equations.
         r = math.hypot(math.sqrt(r2), on_z) + float(rounding)
         off = math.sqrt(off2) + math.sqrt(lost2)
         away = 0.0
@@ -397,53 +379,42 @@ class Proof:
         delta = off + away
         # Bent on the kernel only, F is judged with a multiple of the squared distance to it.
         mu, L = (self.mu, self.L) if self.mu > 0 else (self.inside / 2, 3 * self.L)
-        error = distance_bound(r, delta, mu, L) + tail
         gradients = [share.gradient.astype(np.float64) for share in contributions]
         gz = np.stack([g[a.d :] for a, g in zip(self.agents, gradients, strict=True)])
         gx = [g[: a.d] for a, g in zip(self.agents, gradients, strict=True)]
         present = self.problem.present
         residuals = {
             "coupled": norm(np.add.reduce(rounded)),
-            "local": math.sqrt(own2[0]) if "C" in present else 0.0,
-            "shared": math.sqrt(own2[1]) if "D" in present else 0.0,
+            "local": math.sqrt(C2) if "C" in present else 0.0,
+            "shared": math.sqrt(D2) if "D" in present else 0.0,
             "consensus": 0.0,
         }
-        report = Particulars(
-            residuals, self._multipliers(contributions, gz, multiplier, slope, shared), float(value)
-        )
+        kappa = [share.multiplier for share in contributions]
+        multipliers = self._multipliers(kappa, gz, multiplier, slope, shared)
         return Proved(
             np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in pieces)]),
             z_high,
-            error,
+            distance_bound(r, delta, mu, L) + tail,
             r + self.L * tail,
             delta + tail,
-            size,
+            math.hypot(math.sqrt(x2), norm(z_high)),
             np.concatenate([np.zeros(0), *gx]),
             gz,
-            multiplier.astype(np.float64),
-            report,
+            multipliers.coupled,
+            Particulars(residuals, multipliers, float(value)),
         )
 
     def _multipliers(
-        self,
-        contributions: Sequence[Contribution],
-        gz: Array,
-        multiplier: Long,
-        slope: Long,
-        shared: Array,
+        self, kappa: list[Array], gz: Array, multiplier: Long, slope: Long, shared: Array
     ) -> Multipliers:
         """Coupled, local, shared (least in scaled rows where not unique) and consensus ones."""
         reduced = self.reduced
         y = multiplier.astype(np.float64)
         mean = slope + product(reduced.Bbar.T, y) + product(reduced.D.T, shared)
         mean = (mean / self.problem.n).astype(np.float64)
-        nu = np.zeros_like(gz)
-        by_agent = []
-        for k, agent in enumerate(self.agents):
-            own, image = reduced.own_shared(k, shared)
-            by_agent.append(own)
-            nu[k] = mean - (gz[k] + agent.B.T @ y + image)
-        return Multipliers(y, [share.multiplier for share in contributions], by_agent, nu)
+        own = [reduced.own_shared(k, shared) for k in range(len(self.agents))]
+        images = [a.B.T @ y + image for a, (_, image) in zip(self.agents, own, strict=True)]
+        return Multipliers(y, kappa, [delta for delta, _ in own], mean - (gz + np.stack(images)))
 
     def sums(
         self, pieces: Pieces, z: Long, slopes: Sequence[Long]

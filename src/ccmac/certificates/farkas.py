@@ -82,17 +82,18 @@ class Infeasibility:
 
     def as_dict(self) -> dict[str, Any]:
         """For the record."""
+        by_agent = {
+            name: {str(i): v.tolist() for i, v in getattr(self, name).items()}
+            for name in ("local", "shared", "bounds", "cones")
+        }
         return {
             "message": self.message,
             "coupled": self.coupled.tolist(),
-            "local": {str(i): v.tolist() for i, v in self.local.items()},
-            "shared": {str(i): v.tolist() for i, v in self.shared.items()},
             "defect": self.defect,
             "value": self.value,
             "radius": self.radius if math.isfinite(self.radius) else None,
-            "bounds": {str(i): v.tolist() for i, v in self.bounds.items()},
             "z_bounds": self.z_bounds.tolist(),
-            "cones": {str(i): v.tolist() for i, v in self.cones.items()},
+            **by_agent,
         }
 
 
@@ -119,10 +120,20 @@ class Lambda:
     cones: list[Array] = field(default_factory=list)
 
 
-class Held(NamedTuple):
-    """One agent's part of K'lambda that its bounds hold, and -y of its cones."""
+class _Rows(NamedTuple):
+    """Rows [``on_x``, ``on_z``] u = ``right`` of one agent with their multipliers."""
 
-    bounds: Array
+    on_x: Any
+    on_z: Any
+    multiplier: Array
+    right: Array
+
+
+class _Part(NamedTuple):
+    """One agent's ``row`` of a test, its part of K'lambda that bounds hold, and -y of its cones."""
+
+    row: Array
+    held: Array
     cones: Array
 
 
@@ -150,127 +161,124 @@ class Farkas:
         q = self.problem.q
         self.work.ledger.charge(**{name: 1 for name in "ABCD" if name in self.problem.present})
         parts = [self._part(k, given) for k in range(len(self.agents))]
-        table = gathered_rows(self.runtime, np.stack([row for row, _ in parts]))
+        table = gathered_rows(self.runtime, np.stack([part.row for part in parts]))
         ends = np.cumsum([2 * q, 2, 3 * m, 5])
         sent_z, sent_value, sizes, numbers, weights = np.split(table, ends, axis=1)
         on_z = summed(sent_z)
         bound, held = pushed(on_z.astype(np.float64), self.lower, self.upper)
         gain = np.where(held, on_z * bound, 0.0)
-        # Sums of masked rows are doubles, known to the grain.
+        # The one term of rounding: of the agents' sums, then of those over agents and z (sums of
+        # masked rows are doubles, known to the grain).
+        slope_size, value_size = np.add.reduce(numbers[:, 1:3]) * EPS_LONG
+        many = 8 * (self.problem.n + q + 2)
         hides = self.runtime.averaging.hides
         grain = 4 * (1 + math.sqrt(q)) * self.runtime.averaging.grain if hides else 0.0
-        many = 8 * (self.problem.n + q + 2)
-        slope_size, value_size = (float(v) * EPS_LONG for v in np.add.reduce(numbers[:, 1:3]))
         unit = EPS if hides else EPS_LONG
         slope_size += unit * norm(np.abs(sent_z).sum(axis=0))
         value_size += unit * float(np.abs(sent_value).sum() + np.abs(gain).sum())
         value = float(summed(sent_value)[0] - gain.sum()) * (1 - 4 * EPS)
-        value -= many * value_size + grain
+        value -= many * float(value_size) + grain
         defect = math.hypot(norm(numbers[:, 0]), norm(on_z[~held])) * (1 + 4 * EPS)
-        defect += many * slope_size + grain
+        defect += many * float(slope_size) + grain
         reach = self._reach(sizes, numbers)
         if not value > 0 or value < reach * defect:
             return None
         on_bounds = np.where(held, on_z, 0.0).astype(np.float64)
-        words = self._words(weights, norm(on_bounds), reach if defect else math.inf, given)
         agents = list(self.problem.agents)
         bounded = self.forms is not None
         return Infeasibility(
-            words,
+            self._words(weights, norm(on_bounds), reach if defect else math.inf, given),
             given.coupled,
             {i: v for i, v in zip(agents, given.local, strict=True) if v.any()},
             {i: v for i, v in zip(agents, given.shared, strict=True) if v.any()},
             defect,
             value,
-            {i: own.bounds for i, (_, own) in zip(agents, parts, strict=True)} if bounded else {},
+            {i: own.held for i, own in zip(agents, parts, strict=True)} if bounded else {},
             on_bounds if bounded else np.zeros(0),
-            {i: own.cones for i, (_, own) in zip(agents, parts, strict=True) if own.cones.any()},
+            {i: own.cones for i, own in zip(agents, parts, strict=True) if own.cones.any()},
         )
 
     def _reach(self, sizes: Array, numbers: Array) -> float:
         """R; rows of operators are taken as they are."""
         b, squares_A, squares_B = np.split(np.add.reduce(sizes), 3)
         known = self.work.constraints
+        squares_B = squares_B / self.problem.n
         if known is not None:
             squares_B = np.sum(known.Bbar.astype(np.float64) ** 2, axis=1)
-        else:
-            squares_B = squares_B / self.problem.n
         squares = squares_A + squares_B
         unit = np.where(squares > 0, np.sqrt(np.maximum(squares, 0.0)), 1.0)
         right = math.hypot(norm(b / unit), math.sqrt(max(float(numbers[:, 3].sum()), 0.0)))
         ends = np.abs(np.concatenate([self.lower, self.upper, numbers[:, 4]]))
         return REACH * max(1.0, right, float(ends[np.isfinite(ends)].max(initial=0.0)))
 
-    def _part(self, k: int, given: Lambda) -> tuple[Array, Held]:
+    def _part(self, k: int, given: Lambda) -> _Part:
         """One agent's row, and what it alone knows of the certificate.
 
         K'lambda on z and the value in halves; b, squares of rows of A and B; ||r_free|| on x, what
-        rounding of r and of the value is relative to, ||(c, e)||^2 of unit rows, the largest bound;
-        how much its coupled rows, C, D, bounds and (where somebody has some) cones take part.
+        rounding of r and of the value is relative to, ||(c, e, h)||^2 of unit rows, the largest
+        bound; how much its coupled rows, C, D, bounds and (where somebody has some) cones take
+        part.
         """
         agent = self.agents[k]
         d = list(self.problem.d.values())[k]
         q = self.problem.q
         m = self.problem.m
-        kappa = given.local[k]
-        delta = given.shared[k]
-        on_A, size_A = image([(agent.A, given.coupled)], d)
-        on_B, size_B = image([(agent.B, given.coupled)], q)
-        on_C, size_C = image([(agent.C, kappa)], d)
-        on_D, size_D = image([(agent.D, delta)], q)
-        r = on_A + on_C
-        on_z = on_B + on_D
-        slope_size = size_A + size_B + size_C + size_D
         b, c, e = (self.problem.sides(name)[k] for name in "bce")
-        known = [(given.coupled, b), (kappa, c), (delta, e)]
-        held = np.zeros(d, dtype=bool)
-        gain = np.zeros(d)
-        largest = right = 0.0
+        rows = [
+            _Rows(agent.A, agent.B, given.coupled, b),
+            _Rows(agent.C, None, given.local[k], c),
+            _Rows(None, agent.D, given.shared[k], e),
+        ]
+        right = square(c / _lengths(agent.C, len(c))) + square(e / _lengths(agent.D, len(e)))
         minus_y = np.zeros(0)
         of_cones = 0.0
         own = agent.conic(d, q)
         if own is not None and given.cones:
             minus_y = -own.cone.inside_dual(-given.cones[k])
-            on_G, size_G = image([(own.G, minus_y)], d)
-            on_H, size_H = image([(own.H, minus_y)], q)
-            r = r + on_G
-            on_z = on_z + on_H
-            slope_size += size_G + size_H
-            known.append((minus_y, own.h))
-            lengths = np.hypot(row_lengths(own.G), row_lengths(own.H))
-            sizes = own.cone.sizes(lengths)
-            right = square(own.h / sizes)
-            of_cones = norm(minus_y * sizes)
+            rows.append(_Rows(own.G, own.H, minus_y, own.h))
+            lengths = own.cone.sizes(np.hypot(row_lengths(own.G), row_lengths(own.H)))
+            right += square(own.h / lengths)
+            of_cones = norm(minus_y * lengths)
+        lower = upper = np.zeros(0)
+        ends = [np.zeros(0)]
         if self.forms is not None:
             form = self.forms[k]
-            cuts = np.cumsum([len(t.h) for t in form.terms])[:-1]
+            lower = form.lower[:d]
+            upper = form.upper[:d]
+            ends = [form.lower, form.upper, *(term.h for term in form.terms)]
+            cuts = np.cumsum([len(term.h) for term in form.terms])[:-1]
             for term, mu in zip(form.terms, np.split(given.terms[k], cuts), strict=False):
                 if not term.a.any():  # a set; what has a cost is finite everywhere
                     steady = -term.steady(-mu)
-                    both, size = image([(term.R, steady)], d + q)
-                    r = r + both[:d]
-                    on_z = on_z + both[d:]
-                    slope_size += size
-                    known.append((steady, term.h))
-            bound, held = pushed(r.astype(np.float64), form.lower[:d], form.upper[:d])
+                    rows.append(_Rows(term.R[:, :d], term.R[:, d:], steady, term.h))
+        on_x = [image(row.on_x, row.multiplier, d) for row in rows]
+        on_z = [image(row.on_z, row.multiplier, q) for row in rows]
+        r = sum((v for v, _ in on_x), np.zeros(d, dtype=np.longdouble))
+        held = np.zeros(d, dtype=bool)
+        gain = np.zeros(d)
+        if self.forms is not None:
+            bound, held = pushed(r.astype(np.float64), lower, upper)
             gain = np.where(held, r * bound, 0.0).astype(np.float64)
-            ends = np.abs(np.concatenate([form.lower, form.upper, *(t.h for t in form.terms)]))
-            largest = float(ends[np.isfinite(ends)].max(initial=0.0))
-        terms = np.concatenate([v * s.astype(np.longdouble) for v, s in known])
-        paid = [float(np.abs(v) @ np.abs(s)) for v, s in known]
         on_bounds = np.where(held, r, 0.0).astype(np.float64)
-        unit = [square(v / _lengths(block, len(v))) for block, v in ((agent.C, c), (agent.D, e))]
-        row: list[Any] = [
-            halves(on_z),
-            halves(np.array([terms.sum() - gain.sum()], dtype=np.longdouble)),
+        value = sum(np.sum(row.multiplier * row.right.astype(np.longdouble)) for row in rows)
+        paid = [float(np.abs(row.multiplier) @ np.abs(row.right)) for row in rows]
+        count = sum(len(row.right) for row in rows)
+        limits = np.abs(np.concatenate(ends))
+        takes_part = [
+            norm(x) + norm(z) or share
+            for (x, _), (z, _), share in zip(on_x[:3], on_z[:3], paid[:3], strict=True)
+        ]
+        sent: list[Any] = [
+            halves(sum((v for v, _ in on_z), np.zeros(q, dtype=np.longdouble))),
+            halves(np.array([value - gain.sum()], dtype=np.longdouble)),
             b,
             *(_lengths(block, m, zero=0.0) ** 2 for block in (agent.A, agent.B)),
-            [norm(r[~held]), slope_size, len(terms) * (sum(paid) + float(np.abs(gain).sum()))],
-            [sum(unit) + right, largest],
-            [norm(on_A) + norm(on_B) or paid[0], norm(on_C) or paid[1], norm(on_D) or paid[2]],
-            [norm(on_bounds), *([of_cones] if self.work.curvature.conic else [])],
+            [norm(r[~held]), sum(size for _, size in on_x + on_z)],
+            [count * (sum(paid) + float(np.abs(gain).sum())), right],
+            [float(limits[np.isfinite(limits)].max(initial=0.0)), *takes_part, norm(on_bounds)],
+            [of_cones] if self.work.curvature.conic else [],
         ]
-        return np.concatenate(row), Held(on_bounds, minus_y)
+        return _Part(np.concatenate(sent), on_bounds, minus_y)
 
     def _words(self, weights: Array, on_z: float, reach: float, given: Lambda) -> str:
         """The message: blocks and agents that carry the certificate, largest first."""
@@ -282,11 +290,10 @@ class Farkas:
         excluded = shorter_than(reach)
         least = VISIBLE * max(float(weights.max(initial=0.0)), on_z)
         carries = weights > least
-        named = len(weights) == self.problem.n  # of masked rows only the sum is known
         kinds: list[bool] = np.any(carries, axis=0).tolist()
-        local = kinds[1] and not any(kinds[2:])
-        alone = np.count_nonzero(carries.any(axis=1)) == 1
-        if named and on_z <= least and not kinds[0] and (local or alone):
+        named = len(weights) == self.problem.n  # of masked rows only the sum is known
+        one = np.count_nonzero(carries.any(axis=1)) == 1 or not any(kinds[2:])
+        if named and one and not kinds[0] and on_z <= least:
             own = [text for text, there in zip(FIX, kinds[1:], strict=False) if there]
             worst = self._name(int(np.argmax(weights.max(axis=1))))
             return (
@@ -295,19 +302,17 @@ class Farkas:
             )
         parts = [self._rows(given.coupled)] if kinds[0] else []
         texts = "local equations C", "shared equations D", "bounds", "conic rows"
-        for column, text in enumerate(texts[: len(kinds) - 1], 1):
-            order = np.argsort(-weights[:, column], kind="stable")
-            seen = [self._name(int(i)) for i in order if carries[i, column]]
-            whose = ", ".join(seen[:6]) + (", ..." if len(seen) > 6 else "")
-            if seen:
-                parts.append(f"the {text} of agents {whose}" if named else f"the {text}")
+        for text, column in zip(texts, weights.T[1:], strict=False):
+            order = [int(i) for i in np.argsort(-column, kind="stable") if column[i] > least]
+            names = [self._name(i) for i in order[:6]] + ["..."] * (len(order) > 6)
+            if order:
+                parts.append(f"the {text}" + f" of agents {', '.join(names)}" * named)
         if on_z > least:
             parts.append("the bounds on z")
-        widen = "" if self.forms is None else "widen the bounds "
+        widen = "" if self.forms is None else ", widen the bounds"
         return (
             f"infeasible: {' and '.join(parts) or 'the equations'} cannot hold together "
-            f"({excluded}); correct the right-hand "
-            f"sides{',' if widen else ''} {widen}or drop one of these blocks"
+            f"({excluded}); correct the right-hand sides{widen} or drop one of these blocks"
         )
 
     def _name(self, i: int) -> str:
@@ -344,24 +349,18 @@ def pushed(r: Array, lower: Array, upper: Array) -> tuple[Array, NDArray[np.bool
     return np.where(np.isfinite(bound) & (r != 0), bound, 0.0), held
 
 
-def image(pairs: list[tuple[Any, Array]], size: int) -> tuple[Long, float]:
-    """(sum of M'lambda; terms times magnitudes, that rounding in the long format is relative to).
+def image(block: Any, multiplier: Array, size: int) -> tuple[Long, float]:
+    """(M'lambda; terms times magnitudes, that rounding in the long format is relative to).
 
     Operators are applied in doubles.
     """
-    total: Long = np.zeros(size, dtype=np.longdouble)
-    magnitude = 0.0
-    for block, multiplier in pairs:
-        if block is None or not len(multiplier):
-            continue
-        if has_entries(block):
-            total += product(block.T, multiplier)
-            magnitude += len(multiplier) * norm(abs(block).T @ np.abs(multiplier))
-        else:
-            part = multiply(block, multiplier, adjoint=True)
-            total += part
-            magnitude += norm(part) * EPS / EPS_LONG
-    return total, magnitude
+    if block is None or not len(multiplier):
+        return np.zeros(size, dtype=np.longdouble), 0.0
+    if has_entries(block):
+        magnitude = len(multiplier) * norm(abs(block).T @ np.abs(multiplier))
+        return product(block.T, multiplier), magnitude
+    found = multiply(block, multiplier, adjoint=True)
+    return found.astype(np.longdouble), norm(found) * EPS / EPS_LONG
 
 
 def on_kernels(work: Workspace, coupled: Array) -> list[Array]:
@@ -369,11 +368,12 @@ def on_kernels(work: Workspace, coupled: Array) -> list[Array]:
     found = [np.zeros(k) for k in work.problem.p.values()]
     agents = list(work.problem.agents.items())
     for _ in range(2):
-        left = [
-            image([(agent.A, coupled), (agent.C, kappa)], work.problem.d[i])[0].astype(np.float64)
-            for (i, agent), kappa in zip(agents, found, strict=True)
-        ]
-        more = work.local.multipliers(np.concatenate([np.zeros(0), *left]))
+        left = [np.zeros(0)]
+        for (i, agent), kappa in zip(agents, found, strict=True):
+            d = work.problem.d[i]
+            both = image(agent.A, coupled, d)[0] + image(agent.C, kappa, d)[0]
+            left.append(both.astype(np.float64))
+        more = work.local.multipliers(np.concatenate(left))
         found = [kappa + rest for kappa, rest in zip(found, more, strict=True)]
     return found
 
@@ -402,12 +402,10 @@ def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
     problem = work.problem
     if not {"C", "D"} & problem.present or work.agreed.get("independent"):
         return None
-    rows = np.zeros((len(problem.agents), 3))
-    rows[:, 2] = 1.0
-    found = [[np.zeros(k) for k in sizes.values()] for sizes in (problem.p, problem.r)]
-    for name, spaces, mine in zip(
-        "ce", (work.local.spaces, work.shared.spaces), found, strict=True
-    ):
+    rows = np.tile([0.0, 0.0, 1.0], (len(problem.agents), 1))
+    local = [np.zeros(k) for k in problem.p.values()]
+    shared = [np.zeros(k) for k in problem.r.values()]
+    for name, spaces, own in (("c", work.local.spaces, local), ("e", work.shared.spaces, shared)):
         for k, (space, side) in enumerate(zip(spaces, problem.sides(name), strict=False)):
             rows[k, 2] = max(rows[k, 2], space.condition)
             if space.rank == len(side) and space.condition < REACH / 10:
@@ -417,7 +415,7 @@ def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
             along = candidate(space.left, space.singular, unit * side)
             if along is not None:
                 rows[k, 0] = 1.0
-                mine[k] = unit * along
+                own[k] = unit * along
     if work.runtime.averaging.hides:  # all learn yes or no, and the worst condition of all
         _, worst = work.runtime.extremes(rows[:, :0], rows[:, 2:])
         work.own_condition = float(worst[0])
@@ -427,7 +425,7 @@ def own_contradiction(work: Workspace, farkas: Farkas) -> Infeasibility | None:
     some, dependent, condition = received.value.max(axis=0).tolist()
     work.own_condition = max(work.own_condition, condition)
     work.agreed["independent"] = not dependent  # whatever the right-hand sides
-    return farkas.test(Lambda(np.zeros(problem.m), *found)) if some else None
+    return farkas.test(Lambda(np.zeros(problem.m), local, shared)) if some else None
 
 
 # -- all equations, where they or their sums are known to all --------------------------------------

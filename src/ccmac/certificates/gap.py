@@ -14,7 +14,7 @@ D = ||v - w*|| the bound is taken with w* itself in the place of R, and F(v) - F
 
     mu D^2 / 2 <= c + ||r|| D,     c = F(v) - F(u) + slack + ||r|| e + ||p|| dist(u).
 
-With bounds and inequalities :mod:`ccmac.certificates.duality` has the gap.
+With bounds, inequalities and cones :class:`Duality` has the gap, in the agents' own blocks.
 """
 
 from __future__ import annotations
@@ -22,18 +22,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
+from ccmac.certificates.bound import Particulars, Proved
+from ccmac.certificates.multipliers import Multipliers
 from ccmac.certificates.realized import Certifier, Later, zero
+from ccmac.certificates.recession import Recessions
 from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, over
 from ccmac.inputs import Array
+from ccmac.linalg.extended import Long, norm, product, square
 from ccmac.linalg.tolerances import EPS
+from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import piece_sums
+from ccmac.workspace import Workspace
+from ccmac.workspace.conic import StandardForm
+
+ROUNDING = 16.0  # eps times the sizes of all terms of a duality gap
 
 
 @dataclass(frozen=True)
@@ -127,6 +137,241 @@ class Gap:
         }
 
 
+# -- the duality gap of a conic program, in the agents' own blocks ---------------------------------
+@dataclass(frozen=True)
+class Share:
+    """What one agent adds to a duality gap."""
+
+    vector: Long  # its part of the coupled rows' misfit, then of r on z
+    largest: float  # violation of an own unit row
+    numbers: Array  # that are summed: as :meth:`Duality.gap` takes them apart
+    multipliers: tuple[Array, Array, Array]  # of C_i, D_i and cones
+    x: Array
+    gradient: Array  # of F on x, with what bounds make up for
+
+
+class Duality:
+    """Duality gaps of one problem at any point, from any multipliers; ``start`` is (x0, z0).
+
+    For w = (x, z) with every x_i within its bounds, multipliers lambda of the coupled rows, nu of
+    epigraphs' rows, kappa and delta of C_i and D_i, and mu in the dual cone of an agent's conic
+    rows G x + H z + s = h (bounds on z are such rows), let r be the gradient of the Lagrangian.
+    Every solution w* obeys, with bound_j the bound that r_j pushes x_j to and r_f the part of r
+    without one,
+
+        F(w) - F* <= sum_j |r_j| |x_j - bound_j| + phi(w) - nu'(R w - h) + mu'(h - G x - H z)
+                     - lambda'(A x + B z - b) - kappa'(C x - c) - delta'(D z - e)
+                     + <r_f, w - w_0> + R ||r_f||,      R >= ||w* - w_0||.
+
+    No multiplier is believed: whatever is brought, the bound holds. Residuals are taken in extended
+    precision; ROUNDING eps times the sizes of all terms is added.
+    Cost: one averaging of m + q floats and a dozen numbers.
+    """
+
+    def __init__(
+        self,
+        work: Workspace,
+        forms: list[Polyhedral],
+        models: list[StandardForm],
+        start: tuple[Array, Array],
+    ) -> None:
+        self.work = work
+        self.runtime = work.runtime
+        self.problem = work.problem
+        self.forms = forms
+        self.models = models
+        self.conic = work.curvature.conic
+        self.x0, self.z0 = start
+        squares = [np.append(row_squares(p.A) + row_squares(p.B), p.b) for p in models]
+        self._sizes = work.runtime.piggyback(np.stack(squares))
+
+    @cached_property
+    def unit(self) -> Array:
+        """1 over the lengths of the coupled rows, or over their right-hand sides if longer."""
+        squares, side = np.split(self._sizes.value, 2)
+        return 1.0 / np.maximum(np.sqrt(np.where(squares > 0, squares, 1.0)), np.abs(side))
+
+    def gap(self, x: Array, z: Array, dual: Array, rows: list[Array]) -> tuple[Gap, Proved]:
+        """At (flat x, z), with lambda and the agents' multipliers of all their rows."""
+        n = self.problem.n
+        here = self.problem.present
+        self.work.ledger.charge(gradients=1, **{unit: 2 for unit in "ABCD" if unit in here})
+        pieces = [self.work.space.x_of(x, k) for k in range(len(self.models))]
+        shares = [self._share(k, v, z, dual, rows[k]) for k, v in enumerate(pieces)]
+        sent = [np.append(s.largest, s.numbers) for s in shares]
+        received = self.runtime.piggyback(np.array(sent), whole=True)
+        vectors = np.stack([s.vector.astype(np.float64) for s in shares])
+        total = self.runtime.average(vectors)[0] * n if vectors.shape[1] else vectors[0]
+        misfit, r_z = np.split(total, [self.problem.m])
+        table = received.value
+        base, value, free, moved, size, noise, local, shared, *outside = np.add.reduce(table[:, 1:])
+        away = z - self.z0
+        slope = math.sqrt(free + float(r_z @ r_z)) + ROUNDING * EPS * (noise + n * norm(r_z))
+        base += float(r_z @ away - dual @ misfit)
+        size += float(np.abs(r_z) @ np.abs(away) + np.abs(dual) @ np.abs(misfit))
+        found = Gap(
+            value=float(value),
+            base=float(base + ROUNDING * EPS * size),
+            slope=slope,
+            violation=float(np.max(self.unit * np.abs(misfit), initial=table[:, 0].max())),
+            travelled=math.sqrt(moved + float(away @ away)),
+        )
+        residuals = {
+            "coupled": norm(misfit),
+            "local": math.sqrt(local),
+            "shared": math.sqrt(shared),
+            "consensus": 0.0,
+        }
+        if self.conic:
+            residuals["cones"] = math.sqrt(outside[0])
+        kappa, delta, cones = (
+            list(part) for part in zip(*(s.multipliers for s in shares), strict=True)
+        )
+        consensus = r_z / n - vectors[:, self.problem.m :]
+        multipliers = Multipliers(dual, kappa, delta, consensus, cones=cones if self.conic else [])
+        flat = np.concatenate([np.zeros(0), *(s.x for s in shares)])
+        gradient = np.concatenate([np.zeros(0), *(s.gradient for s in shares)])
+        report = Particulars(residuals, multipliers, float(value))
+        proved = Proved(
+            flat,
+            z,
+            math.nan,
+            slope,
+            found.violation,
+            found.travelled,
+            gradient,
+            np.zeros(0),
+            dual,
+            report,
+        )
+        return found, proved
+
+    def _share(self, k: int, x: Array, z: Array, dual: Array, rows: Array) -> Share:
+        """One agent's terms of the bound; pairs (multiplier, row's residual) are ``paid``."""
+        form = self.forms[k]
+        p = self.models[k]
+        d = p.d
+        x = np.clip(x, form.lower[:d], form.upper[:d])
+        u = np.append(x, z)
+        curved = product(form.H, u)
+        slopes: list[Any] = [curved, -form.g]
+        values = [0.5 * float(u @ curved) - float(form.g @ u) + form.c]
+        for function, at in form.smooth:
+            slope = np.zeros(len(u), dtype=np.longdouble)
+            slope[at] = function.precise_at(u[at])
+            slopes.append(slope)
+            values.append(function.value_at(u[at]))
+        paid: list[tuple[Array, Any]] = []
+        of_parts = {"C": np.zeros(0), "D": np.zeros(0), "cones": np.zeros(0)}
+        off = {"C": 0.0, "D": 0.0, "cones": 0.0}
+        largest = 0.0
+        for name, part in p.parts.items():
+            if name in ("epigraphs", "signs"):
+                continue
+            G = p.G[part][:, :d]
+            H = p.H[part]
+            v = rows[part]
+            left = product(G, x) + product(H, z) - p.h[part]
+            if name in ("lower", "upper", "fixed"):  # of z: those of x are held below
+                on_z = np.diff(H.indptr) > 0
+                v = np.where(on_z, v if name == "fixed" else np.maximum(v, 0.0), 0.0)
+                left = np.where(on_z | (name == "fixed"), left, 0.0)
+            elif name == "cones":
+                v = p.cone.inside_dual(rows)[part]
+            slack = np.zeros(p.rows)
+            slack[part] = -left
+            lengths = np.sqrt(row_squares(G) + row_squares(H))
+            sizes = np.maximum(np.where(lengths > 0, lengths, 1.0), np.abs(p.h[part]))
+            largest = max(largest, float(np.max(p.cone.outside(slack)[part] / sizes, initial=0.0)))
+            if name in off:
+                of_parts[name] = v
+                off[name] = p.cone.distance(slack) ** 2 if name == "cones" else square(left)
+            paid.append((v, left))
+            slopes.append(np.append(product(G.T, v), product(H.T, v)))
+        start = p.parts["epigraphs"].start if "epigraphs" in p.parts else 0
+        base = 0.0
+        for term in form.terms:
+            nu = term.steady(rows[start : start + len(term.h)])
+            start += len(term.h)
+            image = product(term.R, u) - term.h
+            here = term.value(image.astype(np.float64))
+            values.append(here)
+            base += here
+            paid.append((nu, image))
+            slopes.append(product(sp.csr_array(term.R).T, nu))
+        of_rows = product(p.A.T[:d], dual)
+        slopes.append(np.append(of_rows, product(p.B.T, dual)))
+        if of_parts["C"].size:
+            of_rows = of_rows + product(p.G[p.parts["C"]].T[:d], of_parts["C"])
+        r = np.sum(slopes, axis=0)
+        on_x = r[:d].astype(np.float64)
+        bound = np.where(on_x > 0, form.lower[:d], form.upper[:d])
+        held = np.isfinite(bound) | (on_x == 0)
+        room = np.abs(on_x) * np.abs(x - np.where(np.isfinite(bound), bound, x))
+        far = np.where(held, 0.0, on_x)
+        away = x - self.work.space.x_of(self.x0, k)
+        terms = [multiplier * left for multiplier, left in paid]
+        base += float(room.sum() + far @ away) - sum(float(term.sum()) for term in terms)
+        size = float(room.sum() + np.abs(far) @ np.abs(away)) + float(np.abs(values).sum())
+        size += sum(float(np.abs(term).sum()) for term in terms)
+        numbers = [base, sum(values), square(far), square(away), size, sum(map(norm, slopes))]
+        numbers += [off["C"], off["D"], *([off["cones"]] if self.conic else [])]
+        misfit = product(p.A[:, :d], x) + product(p.B, z) - p.b
+        gradient = (far - of_rows).astype(np.float64)
+        multipliers = of_parts["C"], of_parts["D"], of_parts["cones"]
+        vector = np.concatenate([misfit, r[d:]])
+        return Share(vector, largest, np.array(numbers), multipliers, x, gradient)
+
+
+class Solved(Protocol):
+    """What the judge asks of an iteration that solves directly."""
+
+    def multipliers(self, state: Any) -> tuple[Array, list[Array]]:
+        """lambda and the agents' multipliers of all their rows, at the point."""
+
+    def steepest(self) -> list[tuple[Array, Array]]:
+        """(flat x, z) of directions that promise to let F fall without end."""
+
+
+class DualityJudge(Judge):
+    """F - F* <= eps and violation <= tol, or a recession direction; by one averaging each.
+
+    Without curvature on the kernel of all equations no distance to "the" solution can be bounded,
+    but a :class:`Duality` bounds values.
+    """
+
+    def __init__(
+        self, duality: Duality, recessions: Recessions, goal: Goal, record: dict[str, Any]
+    ) -> None:
+        self.duality = duality
+        self.recessions = recessions
+        self.goal = goal
+        self.record = record
+        self.notes = []
+        self._tried = False
+
+    def check(self, iteration: Judged, state: Any) -> Check:
+        """A recession direction first."""
+        method: Solved = iteration  # type: ignore[assignment]
+        if not self._tried:
+            self._tried = True
+            for direction in method.steepest():
+                verdict = self.recessions.test(*direction)
+                if verdict is not None:
+                    return Check(math.nan, verdict=verdict)
+        x, z = iteration.point(state)
+        found, proved = self.duality.gap(x, z[0], *method.multipliers(state))
+        self.record.update(found.record(self.goal))
+        bound = found.bound(found.required(self.goal))
+        return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)
+
+
+def row_squares(M: Any) -> Array:
+    """||row||^2 of a sparse matrix."""
+    return np.asarray(M.multiply(M).sum(axis=1)).ravel()
+
+
+# -- gaps at points of a realization ------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class PointGap(Gap):
     """A gap at a point ``w`` of a realization, with a subgradient there and p in Range K'."""
@@ -229,7 +474,8 @@ class GapCertifier(Certifier):
         n = space.runtime.n
         r = gradient + p
         way = self.way(w)
-        L = objective.L if math.isfinite(objective.L) else 0.0
+        smooth = math.isfinite(objective.L)
+        L = objective.L if smooth else 0.0
         off = 4 * EPS * L * np.sqrt(space.partial_dots(w, w))
         more = (*self.rounding(w, gradient, r, off), objective.values(w))
         pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way), (w, w))
@@ -238,8 +484,7 @@ class GapCertifier(Certifier):
             distance = zero
             if not self._system.empty:
                 residual = self._system.residual(w)[0]
-                misfit = space.piggyback((residual, residual))
-                distance = partial(self._distance, misfit)
+                distance = partial(self._distance, space.piggyback((residual, residual)))
         own = space.runtime.piggyback(piece_sums(space.x(r) ** 2, space.d)[:, None])
         mean = space.runtime.average(space.z(r))[0] * (n / self.realized.s)
         slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))
@@ -248,22 +493,19 @@ class GapCertifier(Certifier):
         # All that rounding may take is added here.
         lacks, away = self._lost(length, np.array(squares[4:]))
         scale = execution_radius(self.realized, 1.0)
-        slope += scale * lacks
         far = distance() + away
         excess = slack() + (size + lacks) * far + 4 * EPS * n * (abs(value) + steep * length)
-        smooth = math.isfinite(objective.L)
-        steepness = objective.L if smooth else steep
         return PointGap(
             value=value,
             base=excess + inner + moved * scale * lacks + self.unseen**2,
-            slope=slope,
+            slope=slope + scale * lacks,
             violation=self.unit * far,
             travelled=moved,
             w=w,
             gradient=gradient,
             p=p,
             distance=far,
-            steepness=steepness if steepness > 0 else 1.0,  # violations count where F is flat
+            steepness=(L if smooth else steep) or 1.0,  # violations count where F is flat
             smooth=smooth,
             scale=scale,
             multiplier=multiplier,
@@ -283,8 +525,7 @@ class GapCertifier(Certifier):
         """
         way = self.way(w)
         objective = self.realized.objective
-        more = (objective.values(w),)
-        received = self._ask((gradient, gradient), (way, way), more=more)
+        received = self._ask((gradient, gradient), (way, way), more=(objective.values(w),))
 
         def known() -> tuple[float, float]:
             steep, moved, value = (float(v) for v in received.value)
@@ -396,9 +637,12 @@ class GapJudge(Judge):
         if finished:
             evidence = Evidence("schedule", over(found.violation, self.goal.tol), rests)
             self.record["proved_by"] = "schedule" if evidence.met else "nothing"
-        proved = self.prover.certifier.proved(
-            found.w, found.gradient, found.multiplier, found.error, found.slope, found.distance
-        )
+        certifier = self.prover.certifier
+        multiplier = found.multiplier
+        if multiplier is None:
+            multiplier = certifier.realized.system.zero_multiplier()
+        known = found.error, found.slope, found.distance, math.nan
+        proved = certifier.proved(found.w, found.gradient, multiplier, known)
         return Check(found.bound(found.required(self.goal)), evidence, proved)
 
     def _note(self, found: Gap) -> None:

@@ -34,9 +34,8 @@ def zero() -> float:
     return 0.0
 
 
-def below(target: float) -> Callable[[float, float], bool]:
-    """Stop when the norm is at most ``target``."""
-    return lambda norm, _: norm <= target
+def _at_most(goal: float, norm: float, _: float) -> bool:
+    return norm <= goal
 
 
 @dataclass(frozen=True)
@@ -93,13 +92,10 @@ class Certifier:
         space = self.space
         # One vector at a time: a look must not need more memory than an iteration.
         squares = [space.partial_dots(w, w), self._user_squares(w)]
-        residual = None
+        residual = None if self._system.empty else self._system.residual(w)[0]
+        none = np.zeros_like(squares[0])
+        squares.append(none if residual is None else space.partial_dots(residual, residual))
         gradient = None
-        if not self._system.empty:
-            residual = self._system.residual(w)[0]
-            squares.append(space.partial_dots(residual, residual))
-        else:
-            squares.append(np.zeros_like(squares[0]))
         if dual is not None:
             gradient, off = self.realized.objective.precise_gradient(w)
             rest = np.zeros_like(gradient) if dual.p is None else gradient + dual.p
@@ -109,7 +105,7 @@ class Certifier:
         length, size, norm = np.sqrt(received[:3]).tolist()
         objective = self.realized.objective
         scale = self.realized.error_scale
-        delta = 0.0 if self._system.empty else norm / self._system.interval.low
+        delta = 0.0 if residual is None else norm / self._system.interval.low
         infeasible = scale * math.sqrt(objective.L / objective.mu) * delta
         stationary = math.nan
         bound = None
@@ -145,23 +141,20 @@ class Certifier:
             w, delta = self._repair(w, 0.05 * goal * math.sqrt(objective.mu / objective.L), look)
         gradient, off = objective.precise_gradient(w)
         left = gradient
-        multiplier = system.zero_multiplier()
+        multiplier = system.zero_multiplier() if dual is None else dual.multiplier
         if dual is not None and look.gradient is not None:
             left = gradient - look.gradient if dual.p is None else gradient + dual.p
         if not system.empty:
             enough = 0.9 * objective.mu * goal
-            low = system.interval.low
+            little = 0.3 * system.interval.low  # below it hardly any of Range K' can be left
             reduced = conjugate_residuals(
                 system.homogeneous(),
                 left,
-                # Below 0.3 hardly any of Range K' can be left.
-                lambda r, image: r <= enough or image <= 0.3 * low * r,
+                lambda r, image: r <= enough or image <= little * r,
                 self._limit,
             )
             left = reduced.remaining
-            multiplier = reduced.multiplier
-        if dual is not None:
-            multiplier = multiplier + dual.multiplier
+            multiplier = reduced.multiplier + multiplier
         columns = [space.partial_dots(left, left), space.partial_dots(w, w)]
         columns += self.rounding(w, gradient, left, off)
         received = space.runtime.total(np.concatenate(columns, axis=1))
@@ -183,25 +176,16 @@ class Certifier:
         r += lacks
         delta += away
         error = distance_bound(r, delta, objective.mu, objective.L) * self.realized.error_scale
-        return self.proved(w, gradient, multiplier, error, r, delta, size)
+        return self.proved(w, gradient, multiplier, (error, r, delta, size))
 
     def proved(
-        self,
-        w: Array,
-        gradient: Array,
-        multiplier: Array | None,
-        error: float,
-        r: float,
-        delta: float,
-        size: float = math.nan,
+        self, w: Array, gradient: Array, multiplier: Array, known: tuple[float, float, float, float]
     ) -> Proved:
-        """What is known of w, in the user's variables."""
+        """What is known of w, in the user's variables: (error, ||r||, delta, ||(x, z)||)."""
         space = self.space
-        x = space.x(w)
-        z = self.realized.copies(w)
+        copies = self.realized.copies(w)
         gz = space.z(gradient) / self.realized.s
-        multiplier = self._system.zero_multiplier() if multiplier is None else multiplier
-        return Proved(x, z, error, r, delta, size, space.x(gradient), gz, multiplier, w=w)
+        return Proved(space.x(w), copies, *known, space.x(gradient), gz, multiplier, w=w)
 
     # -- rounding ----------------------------------------------------------------------------------
     def rounding(self, w: Array, gradient: Array, left: Array, off: Array) -> list[Array]:
@@ -213,11 +197,12 @@ class Certifier:
         space = self.space
         short = np.array(space.d) + space.runtime.n + 2  # terms of a row's sum
         many = short + space.q
-        slopes = [np.sqrt(space.partial_dots(v, v))[:, 0] for v in (gradient, left)]
-        lacks = off[:, 0] + 2 * EPS * many * (slopes[0] + slopes[1])
-        rows = []
-        for (A, B, b), (x, z) in zip(self._sizes, space.split(w), strict=True):
-            rows.append(A * float(np.linalg.norm(x)) + B * float(np.linalg.norm(z)) + b)
+        slopes = sum(np.sqrt(space.partial_dots(v, v))[:, 0] for v in (gradient, left))
+        lacks = off[:, 0] + 2 * EPS * many * slopes
+        rows = [
+            A * float(np.linalg.norm(x)) + B * float(np.linalg.norm(z)) + b
+            for (A, B, b), (x, z) in zip(self._sizes, space.split(w), strict=True)
+        ]
         with np.errstate(over="ignore"):  # of iterates that have blown up
             return [lacks[:, None] ** 2, (short * np.array(rows))[:, None] ** 2]
 
@@ -241,7 +226,7 @@ class Certifier:
             return True
         trusted = self.far * self.floor * (1.0 + look.size)
         system = self._system.homogeneous()
-        met = conjugate_residuals(system, look.residual, below(0.0), 4, trusted=trusted)
+        met = conjugate_residuals(system, look.residual, partial(_at_most, 0.0), 4, trusted=trusted)
         return not self._mend(met)
 
     def repair(self, w: Array) -> Array:
@@ -275,20 +260,21 @@ class Certifier:
         floor = self.floor * (1.0 + length)
         wanted = wanted if isinstance(wanted, float) else wanted()
         for _ in range(5):
-            goal = max(wanted, floor) * system.interval.low
+            low = system.interval.low
+            goal = max(wanted, floor) * low
             if before <= goal:
                 break
             reduced = conjugate_residuals(
                 system.homogeneous(),
                 residual,
-                below(0.8 * goal),
+                partial(_at_most, 0.8 * goal),
                 self._limit,
                 trusted=self.far * floor,
             )
             w = w - reduced.y
             residual = system.residual(w)[0]
             now = space.piggyback((residual, residual))
-            if reduced.left <= goal and goal >= self.far * floor * system.interval.low:
+            if reduced.left <= goal and goal >= self.far * floor * low:
                 self._mend(reduced)
                 return w, partial(self._distance, now)
             [after] = lengths(now)
@@ -356,14 +342,13 @@ class RealizedJudge(Judge):
         if not math.isfinite(look.size):
             return Check(math.nan)
         goal = self.tol * max(1.0, look.size)
-        if look.bound is not None and look.bound.error <= goal:
-            if self.certifier.confirmed(look):
-                return self._check(look.bound)
-            return Check(look.bound.error)
+        seen = math.nan if look.bound is None else look.bound.error
+        if look.bound is not None and seen <= goal:
+            confirmed = self.certifier.confirmed(look)
+            return self._check(look.bound) if confirmed else Check(seen)
         excess = self._excess(look, goal)
         if excess > 1.0:
-            bound = math.nan if look.bound is None else look.bound.error
-            return Check(bound, Evidence("look", excess))
+            return Check(seen, Evidence("look", excess))
         return self._check(self.certifier.tight(look, goal))
 
     def _excess(self, look: Look, goal: float) -> float:

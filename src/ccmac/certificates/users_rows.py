@@ -11,7 +11,6 @@ gradient.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,8 +21,8 @@ from ccmac.certificates.multipliers import Multipliers
 from ccmac.inputs import Array, Senses, signs
 from ccmac.limits import Reduction
 from ccmac.limits.reduction import coupled_misfit
-from ccmac.problem import Agent
 from ccmac.results import Result, Solution
+from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 
 
@@ -34,88 +33,93 @@ def lifted(work: Workspace, solution: Any) -> Any:
     if not hasattr(solution, "x"):
         return solution
     runtime = work.runtime
-    owned = list(work.runtime.owned)
+    owned = list(runtime.owned)
     places = owned if len(solution.x) == way.user.n else list(range(len(solution.x)))
     x = [np.asarray(solution.x[k]) for k in places]
     z = np.asarray(solution.z)
-    fits = [len(v) for v in x] == list(way.user.d.values()) and len(z) == way.user.q
-    if not fits:  # the size of what was given is refused where every solution's is
-        return solution
+    if [len(v) for v in x] != list(way.user.d.values()) or len(z) != way.user.q:
+        return solution  # its size is refused where every solution's is
+    given = solution.multipliers
     with work.ledger.phase("setup"):
-        multipliers = solution.multipliers
-        if isinstance(multipliers, Multipliers):
-            shared = [multipliers.shared[k] for k in places]
-            multipliers = Multipliers(
-                way.lifted_multipliers(multipliers.coupled, shared, runtime),
-                [multipliers.local[k] for k in places],
+        if isinstance(given, Multipliers):
+            shared = [given.shared[k] for k in places]
+            given = Multipliers(
+                way.lifted_multipliers(given.coupled, shared, runtime),
+                [given.local[k] for k in places],
                 way.equations(shared),
-                multipliers.consensus[places],
-                cones=[multipliers.cones[k] for k in places] if multipliers.cones else [],
+                given.consensus[places],
+                cones=[given.cones[k] for k in places] if given.cones else [],
             )
-        return Solution(way.lifted(x, z, runtime), z, multipliers)
+        return Solution(way.lifted(x, z, runtime), z, given)
 
 
 def in_users_rows(work: Workspace, result: Result) -> Result:
     """The result as the user stated the problem."""
     way = work.reduction
     assert way is not None
+    user = way.user
     x = way.x(result.x)
     z = np.asarray(result.z)
-    found: dict[str, Any] = {"x": x, "_problem": way.user if way.user.complete else None}
-    found["certificates"] = {**result.certificates, "slacks": way.slacks}
-    if result.infeasibility is not None:
-        found["infeasibility"] = _farkas(way, result.infeasibility)
-    direction = result.certificates.get("direction")
-    if direction is not None:
+    certificates = {**result.certificates, "slacks": way.slacks}
+    if (direction := result.certificates.get("direction")) is not None:
         along = [v[: len(mine)] for v, mine in zip(direction["x"], x, strict=True)]
-        found["certificates"]["direction"] = {**direction, "x": along}
+        certificates["direction"] = {**direction, "x": along}
+    conflict = result.infeasibility
+    found: dict[str, Any] = {
+        "x": x,
+        "_problem": user if user.complete else None,
+        "certificates": certificates,
+        "infeasibility": None if conflict is None else _farkas(way, conflict),
+    }
     if not np.isfinite(result.objective) and not result.residuals:
         return replace(result, **found)
     with work.ledger.phase("monitor"):
-        announced = None
-        if isinstance(result.multipliers, Multipliers):
+        bounded = user.z_lower is not None or user.z_upper is not None
+        received = None
+        multipliers = result.multipliers
+        if isinstance(multipliers, Multipliers):
             left = result.residuals.get("stationarity", 0.0)
-            announced = _users_multipliers(work, way, result.multipliers, (x, z), left)
-        norms, value = _violations(work, way, x, z)
+            multipliers, on_z = signed_multipliers(way, multipliers, x, z, left)
+            received = work.runtime.piggyback(on_z) if bounded else None
+        norms, found["objective"] = violations(way, work.runtime, x, z)
         found["residuals"] = {**result.residuals, **norms}
-        found["objective"] = value
-        if announced is not None:
-            found["multipliers"] = announced()
+        if isinstance(multipliers, Multipliers):
+            r_z = np.zeros(user.q) if received is None else received.value
+            low = _held(r_z, user.z_lower)
+            high = _held(-r_z, user.z_upper)
+            found["multipliers"] = replace(multipliers, z_lower=low, z_upper=high)
     return replace(result, **found)
 
 
-def _violations(
-    work: Workspace, way: Reduction, x: list[Array], z: Array
+def violations(
+    way: Reduction, runtime: Runtime, x: list[Array], z: Array
 ) -> tuple[dict[str, float], float]:
     """(norms of what is violated at (x, z), the objective there)."""
     user = way.user
-    runtime = work.runtime
-    zero = np.zeros(0)
     sides = []
     rows = []
     for v, agent in zip(x, user.agents.values(), strict=True):
         sides.append(coupled_misfit(agent, v, z, user.m))
-        local = violation(zero if agent.C is None else agent.C @ v, agent.c, agent.C_sense)
-        shared = violation(zero if agent.D is None else agent.D @ z, agent.e, agent.D_sense)
-        limits = outside(v, agent.lower, agent.upper)
-        rows.append([*(float(u @ u) for u in (local, shared, limits)), agent.objective.value(v, z)])
-    coupled = zero
+        off = [
+            violation(None if agent.C is None else agent.C @ v, agent.c, agent.C_sense),
+            violation(None if agent.D is None else agent.D @ z, agent.e, agent.D_sense),
+            outside(v, agent.lower, agent.upper),
+        ]
+        rows.append([*(float(u @ u) for u in off), agent.objective.value(v, z)])
     received = runtime.piggyback(np.array(rows))
-    if user.m:
-        coupled = violation(user.n * runtime.average(np.stack(sides))[0], None, user.sense)
-    local_sq, shared_sq, limits_sq, value = received.value
+    total = user.n * runtime.average(np.stack(sides))[0] if user.m else None
+    coupled = violation(total, None, user.sense)
+    *squares, value = received.value
     on_z = outside(z, user.z_lower, user.z_upper)
-    norms = {
-        "coupled": float(np.linalg.norm(coupled)),
-        "local": math.sqrt(local_sq),
-        "shared": math.sqrt(shared_sq),
-        "limits": math.sqrt(limits_sq + float(on_z @ on_z)),
-    }
-    return norms, float(value)
+    squares[2] += on_z @ on_z
+    norms = dict(zip(("local", "shared", "limits"), map(math.sqrt, squares), strict=True))
+    return {"coupled": float(np.linalg.norm(coupled)), **norms}, float(value)
 
 
-def violation(left: Array, right: Array | None, sense: Senses | None) -> Array:
+def violation(left: Array | None, right: Array | None, sense: Senses | None) -> Array:
     """left - right of equations, its positive part for <=, its negative part for >=."""
+    if left is None:
+        return np.zeros(0)
     gap = left if right is None else left - right
     if sense is None:
         return np.asarray(gap)
@@ -131,50 +135,36 @@ def outside(v: Array, lower: Array | None, upper: Array | None) -> Array:
 
 
 # -- multipliers -----------------------------------------------------------------------------------
-def _users_multipliers(
-    work: Workspace,
-    way: Reduction,
-    multipliers: Multipliers,
-    point: tuple[list[Array], Array],
-    left: float,
-) -> Callable[[], Multipliers]:
-    """Multipliers in the user's rows, to be asked for when the next message has gone.
+def signed_multipliers(
+    way: Reduction, given: Multipliers, x: list[Array], z: Array, left: float
+) -> tuple[Multipliers, Array]:
+    """(multipliers in the user's rows, but for the bounds of z; every agent's slope there).
 
-    ``left`` is what is left of stationarity at the point.
+    ``left`` is what is left of stationarity at the point: a wrong sign below it is rounding.
     """
-    user, shared, (x, z) = way.user, way.shared(multipliers.coupled, multipliers.shared), point
-    coupled = multipliers.coupled[: user.m]
-    # A wrong sign is rounding below this.
-    top = max(1e-7 * float(np.abs(multipliers.coupled).max(initial=1.0)), left)
+    user = way.user
     agents = list(user.agents.values())
-    local = [_signed(v, a.C_sense, top) for v, a in zip(multipliers.local, agents, strict=True)]
+    top = max(1e-7 * float(np.abs(given.coupled).max(initial=1.0)), left)
+    shared = way.shared(given.coupled, given.shared)
+    coupled = _signed(given.coupled[: user.m], user.sense, top)
+    local = [_signed(v, a.C_sense, top) for v, a in zip(given.local, agents, strict=True)]
     shared = [_signed(v, a.D_sense, top) for v, a in zip(shared, agents, strict=True)]
-    coupled = _signed(coupled, user.sense, top)
-    lower = []
-    upper = []
+    cones = given.cones or [np.zeros(0)] * len(agents)
+    found = Multipliers(coupled, local, shared, given.consensus, cones=given.cones)
     on_z = []
-    cones = multipliers.cones or [np.zeros(0)] * len(agents)
-    for agent, v, kappa, delta, y in zip(agents, x, local, shared, cones, strict=True):
-        slope = _gradient(agent, v, z)
-        r_x = slope[: len(v)]
-        r_z = slope[len(v) :]
-        for block, multiplier in ((agent.A, coupled), (agent.C, kappa), (agent.G, y)):
-            r_x = r_x if block is None else r_x + block.T @ multiplier
-        for block, multiplier in ((agent.B, coupled), (agent.D, delta), (agent.H, y)):
-            r_z = r_z if block is None else r_z + block.T @ multiplier
-        lower.append(_bound_multiplier(r_x, agent.lower))
-        upper.append(_bound_multiplier(-r_x, agent.upper))
+    for agent, v, *own in zip(agents, x, local, shared, cones, strict=True):
+        slope = np.full(len(v) + len(z), math.nan)  # where the objective has none to tell
+        if agent.objective.capabilities & {"gradient", "subgradient"}:
+            slope = np.concatenate(agent.objective.gradient(v, z))
+        r_x, r_z = np.split(slope, [len(v)])
+        blocks = (agent.A, agent.B), (agent.C, None), (None, agent.D), (agent.G, agent.H)
+        for (on_x, rest), multiplier in zip(blocks, (coupled, *own), strict=True):
+            r_x = r_x if on_x is None else r_x + on_x.T @ multiplier
+            r_z = r_z if rest is None else r_z + rest.T @ multiplier
+        found.lower.append(_held(r_x, agent.lower))
+        found.upper.append(_held(-r_x, agent.upper))
         on_z.append(r_z)
-    bounded = user.z_lower is not None or user.z_upper is not None
-    received = work.runtime.piggyback(np.stack(on_z)) if bounded else None
-
-    def known() -> Multipliers:
-        rest = np.zeros(user.q) if received is None else received.value
-        ends = _bound_multiplier(rest, user.z_lower), _bound_multiplier(-rest, user.z_upper)
-        rows = multipliers.consensus, lower, upper, *ends, multipliers.cones
-        return Multipliers(coupled, local, shared, *rows)
-
-    return known
+    return found, np.stack(on_z)
 
 
 def _signed(multiplier: Array, sense: Senses | None, rounding: float) -> Array:
@@ -185,18 +175,10 @@ def _signed(multiplier: Array, sense: Senses | None, rounding: float) -> Array:
     return np.where((wrong < 0) & (wrong >= -rounding), 0.0, multiplier)
 
 
-def _bound_multiplier(rest: Array, bound: Array | None) -> Array:
+def _held(rest: Array, bound: Array | None) -> Array:
     """The part of the stationarity that a bound has to balance."""
-    if bound is None:
-        return np.zeros(len(rest))
-    return np.where(np.isfinite(bound), np.maximum(rest, 0.0), 0.0)
-
-
-def _gradient(agent: Agent, x: Array, z: Array) -> Array:
-    """A subgradient of f_i; NaN where the objective has none to tell."""
-    if agent.objective.capabilities & {"gradient", "subgradient"}:
-        return np.concatenate(agent.objective.gradient(x, z))
-    return np.full(len(x) + len(z), math.nan)
+    there = np.zeros(len(rest), dtype=bool) if bound is None else np.isfinite(bound)
+    return np.where(there, np.maximum(rest, 0.0), 0.0)
 
 
 def _farkas(way: Reduction, found: Infeasibility) -> Infeasibility:
@@ -205,10 +187,10 @@ def _farkas(way: Reduction, found: Infeasibility) -> Infeasibility:
     if len(found.coupled) != way.layout.width:
         return found
     given = [found.shared.get(i, np.zeros(way.problem.r[i])) for i in user.agents]
-    shared = way.shared(found.coupled, given)
+    shared = zip(user.agents, way.shared(found.coupled, given), strict=True)
     return replace(
         found,
         coupled=found.coupled[: user.m],
-        shared={i: v for i, v in zip(user.agents, shared, strict=True) if v.any()},
+        shared={i: v for i, v in shared if v.any()},
         bounds={i: v[: user.d[i]] for i, v in found.bounds.items()},
     )

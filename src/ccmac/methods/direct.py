@@ -37,8 +37,7 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.certificates.bound import Contribution, Pieces, Proof, ProofJudge, Proved
-from ccmac.certificates.duality import Duality, DualityJudge
-from ccmac.certificates.gap import Goal
+from ccmac.certificates.gap import Duality, DualityJudge, Goal
 from ccmac.certificates.inside import Inside, inside, local_numbers
 from ccmac.certificates.recession import Recession, Recessions
 from ccmac.certificates.stopping import Stop, Stopping

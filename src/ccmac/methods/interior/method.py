@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ccmac.certificates.duality import Duality
-from ccmac.certificates.gap import Goal
+from ccmac.certificates.gap import Duality, Goal
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request, option
 from ccmac.methods.interior.compressed import compressed, compressible

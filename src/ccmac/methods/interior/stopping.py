@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ccmac.certificates.bound import Proved
-from ccmac.certificates.duality import Duality
 from ccmac.certificates.farkas import Infeasibility
-from ccmac.certificates.gap import Gap, Goal
+from ccmac.certificates.gap import Duality, Gap, Goal
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Evidence, Judged, Stopping
 from ccmac.methods.interior.active import settled
