@@ -283,7 +283,7 @@ def support(problem, u, pull):
     phi(t') >= phi(t) - cost + s'(t' - t), cost = phi(t) - s't. They are taken to make r small.
     """
     t = product(problem.M, u) - problem.shift
-    s = 0 * t
+    s = zeros(len(t))
     off = 0.0
     for term in problem.terms:
         if not term.kinked:
@@ -300,7 +300,7 @@ def support(problem, u, pull):
         rows = term.rows
         left = np.where(inside | (M[rows].nnz == len(rows)), -r.astype(float), math.nan)
         best = t[rows] + term.best(t[rows])
-        s = 0 * t
+        s = zeros(len(t))
         s[rows] = term.kinks(M[rows], best.astype(float), near[rows], left)
         cost += term.far(best) - (s * t).sum()  # with an intercept s adds up to zero
         r = r + product(problem.M.T, s)
@@ -321,7 +321,7 @@ class Term:
         self.intercept = intercept
         self.kinked = phi in ("abs", "hinge", "pinball", "max")
         self.power = state.get("power", 1.0)
-        y = exact(np.zeros(len(rows)) if state.get("y") is None else state["y"])
+        y = zeros(len(rows)) if state.get("y") is None else exact(state["y"])
         one = Fraction(state.get("delta", state.get("quantile", 1)))
         ends = {"abs": (-1, 1), "max": (0, 1), "huber": (-one, one), "pinball": (-one, 1 - one)}
         ends |= dict.fromkeys(("hinge", "logistic"), (-np.maximum(y, 0), -np.minimum(y, 0)))
@@ -351,9 +351,9 @@ class Term:
                 least = np.log(self.nearly[1])
             if ((t > least.max() + 4) | (t < np.maximum(least, -490) - 4)).any():
                 raise Verdict("not checked", "means are far from what was observed")
-        growth, decay = (type(w[0])(k - self.power) for k in (2.0, 1.0))
-        means = of_each(lambda v, exp: exp(v), growth * t)
-        return w * (means - y * of_each(lambda v, exp: exp(v), decay * t))
+        number = Fraction if t.dtype == object else float
+        means = of_each(lambda v, exp: exp(v), number(2.0 - self.power) * t)
+        return w * (means - y * of_each(lambda v, exp: exp(v), number(1.0 - self.power) * t))
 
     def bends(self, t):
         """w phi''(t) of a smooth term, nearly, in doubles."""
@@ -456,10 +456,8 @@ def newton(problem, K, u):
             reach = min(reach, 0.5 / size(M[rows]))
     L = (float(most @ (M**2).sum(axis=1)) + size(problem.H)) * UP
     A = sp.hstack([M, ones], format="csr")
-    H = problem.H.copy()
-    H.resize((A.shape[1], A.shape[1]))
-    rows = K.copy()
-    rows.resize((K.shape[0], A.shape[1]))
+    H = sp.block_diag([problem.H, sp.coo_array((len(fitted), len(fitted)))])
+    rows = sp.hstack([K, sp.coo_array((K.shape[0], len(fitted)))])
     S = sp.block_array([[H + A.T @ sp.diags_array(bends) @ A, rows.T], [rows, None]], format="csc")
     order = np.argsort(np.diff(S.indptr), kind="stable")  # what stands in few rows goes first
     try:
@@ -580,8 +578,8 @@ class Problem:
         self.second = []  # those of second-order cones
         self.sense = np.zeros(0)
         self.drafts = {}  # of terms
-        self.shift = exact([])
-        self.g = exact(np.zeros(self.size))
+        self.shift = zeros(0)
+        self.g = zeros(self.size)
         self.blocks = {"K": [], "H": [], "M": []}
         sides = []
         coupled = self.new_rows("coupled", m, listed("sense", "=="))
@@ -604,7 +602,7 @@ class Problem:
             tree = json.loads(str(get("objective")), object_hook=stored.decoded)
             self.add(tree, np.concatenate([x, z]), int(d))
         count = len(self.sense)
-        self.v = sum((stored.vector(at, count) for stored, at in sides), exact(np.zeros(count)))
+        self.v = sum((stored.vector(at, count) for stored, at in sides), zeros(count))
         self.K = self.matrix("K", len(self.v))
         self.H = self.matrix("H", self.size)
         self.M = self.matrix("M", len(self.shift))
@@ -658,6 +656,8 @@ class Problem:
         elif kind in KINDS:
             phi, *names = KINDS[kind]
             shift, weight, ridge = (state.get(name) for name in names)
+            if intercept and (ridge or phi in ("abs", "max")):
+                raise Verdict("bad input", f"an intercept of {kind}")
             if kind != "Ridge" or shift is not None:
                 self.term(state.get("M"), shift, at, phi, weight, state, intercept)
             if ridge:
@@ -676,7 +676,7 @@ class Problem:
             self.drafts[key][2] += w
             return
         self.drafts[key if M is None else len(self.drafts)] = [phi, rows, w, state, intercept]
-        start = exact(np.broadcast_to(0.0 if shift is None else shift, len(rows)))
+        start = zeros(len(rows)) if shift is None else exact(np.broadcast_to(shift, len(rows)))
         self.put("M", block, rows, at)
         self.shift = np.append(self.shift, -start if phi in ("tweedie", "max") else start)
 
@@ -703,7 +703,7 @@ class Problem:
 
     def squares(self, intercepts=True):
         """The weights of rows of M that are squared, 0 of others."""
-        found = 0 * self.shift
+        found = zeros(len(self.shift))
         for term in self.terms:
             if term.phi == "square" and (intercepts or not term.intercept):
                 found[term.rows] = term.exactly[0]
@@ -740,7 +740,7 @@ class Blocks:
 
     def vector(self, places, count, prefix=""):
         """One made of arrays, by their names and places; zeros where one is missing or empty."""
-        found = np.zeros(count, dtype=object)
+        found = zeros(count)
         for name, at in places.items():
             part = self.arrays.get(prefix + name, np.zeros(0))
             if part.size:
@@ -754,7 +754,12 @@ def exact(values):
     values = np.asarray(values, dtype=np.float64)
     if not np.isfinite(values).all():
         raise Verdict("bad input", "data that are no finite numbers")
-    return np.array([Fraction(v) for v in values.tolist()], dtype=object)
+    return np.array([Fraction(v) if v else 0 for v in values.tolist()], dtype=object)
+
+
+def zeros(count):
+    """So many, exactly."""
+    return np.zeros(count, dtype=object)
 
 
 def above(x):
@@ -793,7 +798,7 @@ def product(M, x):
     least = int(e.min(initial=0))
     entries = np.ldexp(fraction, 53).astype(np.int64).astype(object) << (e - least).astype(object)
     whole, below = integers(x)
-    found = np.zeros(M.shape[0], dtype=object)
+    found = zeros(M.shape[0])
     np.add.at(found, M.row, entries * whole[M.col])  # entries at one place add up
     return found * (Fraction(2) ** (least - 53) / below)
 
