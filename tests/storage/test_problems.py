@@ -209,7 +209,7 @@ def test_bad_manifests(saved: Path, change: Any, message: str) -> None:
     ("change", "message"),
     [
         (lambda m: m["agents"][1].update(d=9), r"agent 1, file .* \(3, 0, 0\) .* \(9, 0, 0\)"),
-        (lambda m: m.update(q=2), "agent 0, block B: has 3 columns but z has 2"),
+        (lambda m: m.update(q=2), "agent 0, block B: fits z with 3 entries but z has 2"),
         (lambda m: m.update(m=7), "agent 0, block A: has 4 rows but .* 7"),
         (
             lambda m: m["agents"][1].update(sha256="0" * 64),

@@ -13,8 +13,7 @@ from rich.table import Table
 
 from ccmac.api import solve
 from ccmac.cli.options import WIDTH, AsJson, Chosen, ProblemDir, fitted, grouped, load, print_json
-from ccmac.network import Network
-from ccmac.network.spec import HELP
+from ccmac.network import HELP, Network
 from ccmac.paper.complexity import OWN, Complexity, complexity
 from ccmac.problem import Problem
 from ccmac.results import Result

@@ -8,7 +8,7 @@ import typer
 
 from ccmac.angles.measure import geometry
 from ccmac.cli.options import AsJson, ProblemDir, fitted, print_json
-from ccmac.network.spec import HELP, as_network
+from ccmac.network import HELP, as_network
 from ccmac.problem import Problem
 
 EPILOG = (

@@ -17,8 +17,7 @@ from ccmac.errors import InputError
 from ccmac.ledger import Costs
 from ccmac.methods.base import Method
 from ccmac.methods.registry import parse
-from ccmac.network import Network
-from ccmac.network.spec import HELP, as_network
+from ccmac.network import HELP, Network, as_network
 from ccmac.problem import Problem
 from ccmac.storage.files import try_file
 from ccmac.texts import dumps, nearest, shown

@@ -11,9 +11,9 @@ process may hold only some of the agents (``Problem({3: agent}, n=8)``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from ccmac import show
 from ccmac.errors import InputError
 from ccmac.inputs import (
     Array,
-    Senses,
     as_array,
     bound,
     distinct,
@@ -39,7 +38,6 @@ from ccmac.problem.agent import MATRICES, Agent, checked_agent, clean_agent, has
 from ccmac.texts import shown
 
 
-@dataclass(frozen=True, eq=False)
 class Problem:
     """n agents with one shared variable z in R^q and m coupled rows.
 
@@ -76,21 +74,6 @@ class Problem:
     Problem(n=3, q=1, m=1, d=3, blocks=AB)
     """
 
-    agents: Mapping[int, Agent]
-    n: int
-    q: int = field(init=False)
-    m: int = field(init=False)
-    d: Mapping[int, int] = field(init=False)
-    p: Mapping[int, int] = field(init=False)
-    r: Mapping[int, int] = field(init=False)
-    present: frozenset[str] = field(init=False)
-    sense: Senses | None = field(init=False)
-    z_lower: Array | None = field(init=False)
-    z_upper: Array | None = field(init=False)
-    row_names: tuple[str, ...] | None = field(init=False)
-    z_names: tuple[str, ...] | None = field(init=False)
-    limited: bool = field(init=False)
-
     def __init__(
         self,
         agents: Sequence[Agent] | Mapping[int, Agent],
@@ -105,38 +88,31 @@ class Problem:
         row_names: Sequence[str] | None = None,
         z_names: Sequence[str] | None = None,
     ) -> None:
-        listed, total = _listed(agents, n)
+        listed, self.n = _listed(agents, n)
         clean = {i: clean_agent(i, agent) for i, agent in sorted(listed.items())}
         distinct("agents", [a.name for a in clean.values() if a.name is not None])
-        shared = shared_dimension(clean, q, length_of(z_lower, z_upper, z_names))
-        coupled = coupled_dimension(clean, m, length_of(sense, row_names))
+        self.q = shared_dimension(clean, q, length_of(z_lower, z_upper, z_names))
+        self.m = coupled_dimension(clean, m, length_of(sense, row_names))
         here = {k for k in MATRICES if any(has(getattr(a, k)) for a in clean.values())}
         for k in several("problem, present", present, f"some of {', '.join(MATRICES)}"):
             if not isinstance(k, str) or k not in MATRICES:
                 raise InputError(f"problem, present: {shown(k)} is no block; take A, B, C, D")
             here.add(k)
-        d = {i: local_dimension(i, a, shared) for i, a in clean.items()}
-        fields = {
-            "agents": {i: checked_agent(i, a, d[i], shared) for i, a in clean.items()},
-            "n": total,
-            "q": shared,
-            "m": coupled,
-            "d": d,
-            "p": {i: 0 if a.C is None else a.C.shape[0] for i, a in clean.items()},
-            "r": {i: 0 if a.D is None else a.D.shape[0] for i, a in clean.items()},
-            "present": frozenset(here),
-            "sense": senses("problem, sense", sense, coupled),
-            "z_lower": bound("problem, z_lower", z_lower, shared, -np.inf),
-            "z_upper": bound("problem, z_upper", z_upper, shared, np.inf),
-            "row_names": names("problem, row_names", row_names, coupled),
-            "z_names": names("problem, z_names", z_names, shared),
+        self.present = frozenset(here)
+        self.d: Mapping[int, int] = {i: local_dimension(i, a, self.q) for i, a in clean.items()}
+        self.agents: Mapping[int, Agent] = {
+            i: checked_agent(i, a, self.d[i], self.q) for i, a in clean.items()
         }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        self.p = {i: 0 if a.C is None else a.C.shape[0] for i, a in clean.items()}
+        self.r = {i: 0 if a.D is None else a.D.shape[0] for i, a in clean.items()}
+        self.sense = senses("problem, sense", sense, self.m)
+        self.z_lower = bound("problem, z_lower", z_lower, self.q, -np.inf)
+        self.z_upper = bound("problem, z_upper", z_upper, self.q, np.inf)
+        self.row_names = names("problem, row_names", row_names, self.m)
+        self.z_names = names("problem, z_names", z_names, self.q)
         not_crossed("problem, z", self.z_lower, self.z_upper, self.z_names)
-        common = self.sense is not None or self.z_lower is not None or self.z_upper is not None
-        limited = common or any(agent.limited for agent in self.agents.values())
-        object.__setattr__(self, "limited", limited)
+        common = any(given is not None for given in (self.sense, self.z_lower, self.z_upper))
+        self.limited = common or any(agent.limited for agent in self.agents.values())
 
     @property
     def conic(self) -> bool:
@@ -163,32 +139,15 @@ class Problem:
         """What agent ``i`` is called in messages."""
         return who(i, self.agents[i].name if i in self.agents else None)
 
-    def holding(
-        self,
-        agents: Mapping[int, Agent],
-        present: Collection[str] | None = None,
-        *,
-        z_lower: Any = None,
-        z_upper: Any = None,
-    ) -> Problem:
-        """The same sizes, senses, names and (unless given) bounds with other agents."""
-        return Problem(
-            agents,
-            n=self.n,
-            q=self.q,
-            m=self.m,
-            present=self.present if present is None else present,
-            sense=self.sense,
-            z_lower=self.z_lower if z_lower is None else z_lower,
-            z_upper=self.z_upper if z_upper is None else z_upper,
-            row_names=self.row_names,
-            z_names=self.z_names,
-        )
+    def holding(self, agents: Mapping[int, Agent], **changes: Any) -> Problem:
+        """The same sizes, senses, names, bounds and families, unless changed, with other agents."""
+        kept = ("n", "q", "m", "present", "sense", "z_lower", "z_upper", "row_names", "z_names")
+        return Problem(agents, **{name: getattr(self, name) for name in kept} | changes)
 
     def remade(self, agents: Mapping[int, Agent]) -> Problem:
         """The same with other blocks of the same shapes, which are nobody's input any more."""
         found = copy(self)
-        object.__setattr__(found, "agents", dict(agents))
+        found.agents = dict(agents)
         return found
 
     def restricted(self, agents: range) -> Problem:
@@ -273,24 +232,42 @@ def _listed(
 
 
 # -- sizes of x_i, z and the coupled rows, from whatever says them ---------------------------------
+def _agreed(claims: Iterable[tuple[str, int]], clash: str) -> int | None:
+    """The size that all (who, size) say; ``clash`` is what a message says of two that differ."""
+    found = None
+    source = ""
+    for where, size in claims:
+        if found is not None and size != found:
+            raise InputError(f"{where}: {clash.format(size, found, source)}")
+        found = size
+        source = where
+    return found
+
+
+def _claims(
+    agents: Mapping[int, Agent], names: str, axis: int, size: str, given: int | None
+) -> Iterator[tuple[str, int]]:
+    """What was given, then the blocks ``names`` along ``axis``."""
+    if given is not None:
+        yield f"the problem's {size}", whole(f"problem: {size}", given)
+    for i, agent in agents.items():
+        for name in names:
+            if (block := getattr(agent, name)) is not None:
+                yield f"{who(i, agent.name)}, block {name}", block.shape[axis]
+
+
 def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int | None) -> int:
     """q, from any B_i or D_i, else from an objective (its z-part, or its size less that of x).
 
     ``limits`` is the number of bounds or names of z, if these say it.
     """
-    clash = "columns but z has {} entries by {}; every agent shares one z"
-    found, source = _of_blocks(agents, "BDH", 1, "q", given, clash)
-    for i, agent in agents.items():
-        implied = _implied_by_objective(i, agent)
-        if implied is None:
-            continue
-        if found is not None and implied != found:
-            raise InputError(
-                f"{who(i, agent.name)}, objective: fits z with {implied} entries but z has {found} "
-                f"by {source}; every agent shares one z"
-            )
-        found = implied
-        source = f"{who(i, agent.name)}, objective"
+    implied = (
+        (f"{who(i, agent.name)}, objective", size)
+        for i, agent in agents.items()
+        if (size := _implied_by_objective(i, agent)) is not None
+    )
+    clash = "fits z with {} entries but z has {} by {}; every agent shares one z"
+    found = _agreed(chain(_claims(agents, "BDH", 1, "q", given), implied), clash)
     found = limits if found is None else found
     if found is None:
         raise InputError(
@@ -298,28 +275,6 @@ def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int
             "give a B_i (zero if need be) or pass q="
         )
     return found
-
-
-def _of_blocks(
-    agents: Mapping[int, Agent], names: str, axis: int, size: str, given: int | None, clash: str
-) -> tuple[int | None, str]:
-    """The size that the blocks ``names`` have along ``axis``, and which of them said it last."""
-    found = given
-    source = f"the problem's {size}"
-    if given is not None:
-        whole(f"problem: {size}", given)
-    for i, agent in agents.items():
-        for name in names:
-            block = getattr(agent, name)
-            if block is None:
-                continue
-            here = f"{who(i, agent.name)}, block {name}"
-            count = block.shape[axis]
-            if found is not None and count != found:
-                raise InputError(f"{here}: has {count} {clash.format(found, source)}")
-            found = count
-            source = here
-    return found, source
 
 
 def _implied_by_objective(i: int, agent: Agent) -> int | None:
@@ -330,43 +285,39 @@ def _implied_by_objective(i: int, agent: Agent) -> int | None:
         return objective.z_size
     if objective.dim is None or x_block is None:
         return None
-    implied = objective.dim - int(x_block.shape[1])
-    if implied < 0:
+    return _rest(i, agent, int(x_block.shape[1]), "x")
+
+
+def _rest(i: int, agent: Agent, size: int, name: str) -> int:
+    """What an objective's size leaves beside x or z."""
+    rest = (agent.objective.dim or 0) - size
+    if rest < 0:
         raise InputError(
-            f"{who(i, agent.name)}, objective: acts on {objective.dim} entries but x alone has "
-            f"{x_block.shape[1]}; it must cover x and z"
+            f"{who(i, agent.name)}, objective: acts on {agent.objective.dim} entries but {name} "
+            f"alone has {size}; it must cover x and z"
         )
-    return implied
+    return rest
 
 
 def coupled_dimension(agents: Mapping[int, Agent], given: int | None, limits: int | None) -> int:
     """m, from any A_i, B_i or b_i, else from the number of senses or names."""
-    clash = "rows but the coupled equation has {} by {}; A_i, B_i and b_i have one common row count"
-    found, _ = _of_blocks(agents, "ABb", 0, "m", given, clash)
+    clash = (
+        "has {} rows but the coupled equation has {} by {}; "
+        "A_i, B_i and b_i have one common row count"
+    )
+    found = _agreed(_claims(agents, "ABb", 0, "m", given), clash)
     return limits or 0 if found is None else found
 
 
 def local_dimension(i: int, agent: Agent, q: int) -> int:
-    sizes = {k: getattr(agent, k).shape[1] for k in "ACG" if getattr(agent, k) is not None}
-    if len(set(sizes.values())) > 1:
-        first, other = next((a, b) for a in sizes for b in sizes if sizes[a] != sizes[b])
-        raise InputError(
-            f"{who(i, agent.name)}, block {other}: has {sizes[other]} columns but {first} has "
-            f"{sizes[first]}; both act on the same x"
-        )
-    if sizes:
-        return int(next(iter(sizes.values())))
-    if agent.objective.x_size is not None:
-        return agent.objective.x_size
-    dim = agent.objective.dim
-    if dim is None:
+    """The length of x_i, from its blocks, its objective or its bounds."""
+    clash = "has {} columns but x has {} entries by {}; all of them act on the same x"
+    found = _agreed(_claims({i: agent}, "ACG", 1, "d", None), clash)
+    if found is None:
+        found = agent.objective.x_size
+    if found is None and agent.objective.dim is None:
         return length_of(agent.lower, agent.upper) or 0
-    if dim < q:
-        raise InputError(
-            f"{who(i, agent.name)}, objective: acts on {dim} entries but z alone has {q}; "
-            "it must cover x and z"
-        )
-    return dim - q
+    return _rest(i, agent, q, "z") if found is None else found
 
 
 def length_of(*vectors: Any) -> int | None:

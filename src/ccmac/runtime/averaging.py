@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Costs
-from ccmac.network import Network
-from ccmac.network.graph import hops, neighbors
+from ccmac.network import Network, hops, neighbors
 from ccmac.runtime.partition import Index, owners
 from ccmac.texts import nearest, shown
 

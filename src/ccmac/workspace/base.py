@@ -99,7 +99,7 @@ class Workspace:
         other.problem = whole
         if before is not self.whole:
             held = {i: whole.agents[i] for i in self.runtime.owned}
-            other.problem = whole.holding(held, before.present)
+            other.problem = whole.holding(held, present=before.present)
         if way is not None:
             other.reduction = way.again(other.problem)
             other.problem = other.reduction.problem

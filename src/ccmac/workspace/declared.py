@@ -483,5 +483,5 @@ def owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool, Curva
     if not problem.complete:
         held = {i: problem.agents[i] for i in owned}
         present = [k for k, found in zip(MATRICES, seen, strict=True) if found]
-        part = table.problem = problem.holding(held, present)
+        part = table.problem = problem.holding(held, present=present)
     return part, limited, table

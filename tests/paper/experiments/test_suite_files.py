@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmac.errors import InputError
-from ccmac.network.spec import build_family, parse_family
+from ccmac.network import build_family, parse_family
 from ccmac.paper.experiments import suite
 from ccmac.paper.experiments.runs import SuiteRun
 

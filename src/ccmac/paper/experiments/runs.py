@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ccmac.network.spec import FAMILIES
+from ccmac.network import FAMILIES
 
 
 @dataclass(frozen=True)

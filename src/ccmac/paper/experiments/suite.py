@@ -19,7 +19,7 @@ from typing import Any
 from ccmac.errors import InputError
 from ccmac.methods.registry import REGISTRY
 from ccmac.methods.registry import parse as parse_method
-from ccmac.network.spec import FAMILIES, parse_family
+from ccmac.network import FAMILIES, parse_family
 from ccmac.paper import data
 from ccmac.paper.data.files import find
 from ccmac.paper.experiments.plugins import DATASETS, PROBLEMS

@@ -33,8 +33,7 @@ from ccmac.linalg.blocks import dense
 from ccmac.linalg.symmetric import factorized
 from ccmac.methods.local import Smooth, Solve
 from ccmac.methods.registry import parse
-from ccmac.network import Network
-from ccmac.network.spec import build_family
+from ccmac.network import Network, build_family
 from ccmac.paper.data import load, read_svmlight
 from ccmac.paper.experiments.plugins import DATASETS, HARD, PROBLEMS
 from ccmac.paper.experiments.records import thinned, write_record

@@ -1,4 +1,4 @@
-"""The communication graph and its gossip matrix W.
+"""The communication graph and its gossip matrix W, and the ways to name one.
 
 W is symmetric positive semidefinite, supported on the edges, with kernel span{1}, hence
 range {r: sum_i r_i = 0} (Lemma lem:network-range); one product
@@ -8,8 +8,12 @@ with W is one synchronous neighbor round. ``condition`` is kappa_W = lambda_max 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +22,8 @@ from numpy.typing import NDArray
 
 from ccmac import show
 from ccmac.errors import InputError
-from ccmac.inputs import Array, index, nonnegative, real_matrix, several, text, whole
-from ccmac.texts import shown
+from ccmac.inputs import Array, index, is_sparse, nonnegative, real_matrix, several, text, whole
+from ccmac.texts import DIGITS, MEGABYTE, is_file, loads, nearest, read_text, shown
 
 if TYPE_CHECKING:  # loaded where a graph of it is given, drawn or asked for
     import networkx as nx
@@ -27,7 +31,7 @@ if TYPE_CHECKING:  # loaded where a graph of it is given, drawn or asked for
 DENSE = 500  # agents up to which all eigenvalues of W are computed
 LARGEST = 10_000_000  # agents of a named family
 CHUNK = 256  # agents whose distances to all others are held at a time
-SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither overflow nor vanish
+Edge = tuple[int, int, float]
 
 
 class Network:
@@ -304,18 +308,20 @@ class Network:
         n = graph.number_of_nodes()
         if n == 0:
             raise InputError("network: the graph has no agents; add at least one node")
-        if nodes is not None and not _lists_all(nodes, graph):
-            raise InputError("network: nodes must list every node of the graph, each once")
-        if nodes is None:
-            try:
-                nodes = sorted(graph.nodes)
-            except TypeError:
-                nodes = list(graph.nodes)
+        order = list(graph.nodes)
+        if nodes is not None:
+            given = several("network, nodes", nodes, "every node of the graph, each once")
+            if sorted(map(str, given)) != sorted(map(str, order)):
+                raise InputError("network: nodes must list every node of the graph, each once")
+            order = given
+        else:
+            with suppress(TypeError):
+                order.sort()
         if weights not in ("laplacian", "metropolis"):
             raise InputError(
                 f"network: unknown weights {weights!r}; take 'laplacian' or 'metropolis'"
             )
-        linked = nx.to_scipy_sparse_array(graph, nodelist=list(nodes), weight=None, dtype=float)
+        linked = nx.to_scipy_sparse_array(graph, nodelist=order, weight=None, dtype=float)
         links = links_of(sp.csr_array(linked))
         parts, part = sp.csgraph.connected_components(links, directed=False)
         if parts > 1:
@@ -324,7 +330,7 @@ class Network:
                 f"network: the graph is disconnected (components of {shown(sizes)} agents); "
                 "add edges until every agent can reach every other"
             )
-        return cls(gossip(links, weights), name=_called(name, f"graph({n})"), nodes=nodes)
+        return cls(gossip(links, weights), name=_called(name, f"graph({n})"), nodes=order)
 
     @classmethod
     def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
@@ -354,11 +360,6 @@ class Network:
                 f"network: W has shape {matrix.shape}; it must be square, one row per agent"
             )
         scale = float(abs(matrix).max()) if matrix.nnz else 1.0
-        if not 1 / SCALE <= scale <= SCALE:
-            raise InputError(
-                f"network: the largest entry of W is {scale:.3g}; multiply W by a constant "
-                "that brings it near one"
-            )
         gap = abs(matrix - matrix.T).tocoo()
         if gap.nnz and gap.max() > 1e-10 * scale:
             i, j = (int(k[gap.data.argmax()]) for k in gap.coords)
@@ -441,8 +442,9 @@ class Network:
 
     @cached_property
     def _eccentricities(self) -> NDArray[np.int64]:
-        """Every agent's largest hop distance."""
-        return eccentricities(self.weights)
+        """Every agent's largest hop distance; those of a part of the agents at a time."""
+        parts = (range(k, min(k + CHUNK, self.n)) for k in range(0, self.n, CHUNK))
+        return np.concatenate([hops(self.weights, part).max(axis=1) for part in parts])
 
     @property
     def diameter(self) -> int:
@@ -477,14 +479,6 @@ class Network:
 
 def _called(name: str | None, otherwise: str) -> str:
     return otherwise if name is None else text("network, name", name) or otherwise
-
-
-def _lists_all(nodes: Any, graph: nx.Graph[Any]) -> bool:
-    """Whether ``nodes`` names every node of the graph, each once."""
-    try:
-        return len(nodes) == len(graph) and set(nodes) == set(graph.nodes)
-    except Exception:  # of what is no list, or lists what no node can be
-        return False
 
 
 def _check_counts(*counts: int) -> None:
@@ -532,35 +526,6 @@ def hops(weights: sp.csr_array, origins: Sequence[int]) -> NDArray[np.int64]:
     return np.asarray(found, dtype=np.int64).reshape(len(origins), weights.shape[0])
 
 
-def eccentricities(weights: sp.csr_array) -> NDArray[np.int64]:
-    """Every agent's largest hop distance; those of a part of the agents at a time."""
-    n = weights.shape[0]
-    # few hops from one agent to all others: many agents are searched from at once, with one bit
-    wide = n > CHUNK and hops(weights, [0]).max() <= 50
-    size = 1024 if wide else CHUNK
-    parts = [range(k, min(k + size, n)) for k in range(0, n, size)]
-    if wide:
-        return np.concatenate([flooded(weights, part) for part in parts])
-    return np.concatenate([hops(weights, part).max(axis=1) for part in parts])
-
-
-def flooded(weights: sp.csr_array, origins: range) -> NDArray[np.int64]:
-    """Hops until all agents know of each origin, one bit each: for graphs of few hops."""
-    n = weights.shape[0]
-    links = sp.csr_array(abs(weights) + sp.eye_array(n))
-    known_to = np.zeros((n, -(-len(origins) // 64) * 64), dtype=bool)
-    known_to[list(origins), range(len(origins))] = True
-    bits = np.packbits(known_to, axis=1).view(np.uint64)  # words of 64 origins
-    count = np.zeros(len(origins), dtype=np.int64)
-    while True:
-        everybody = np.bitwise_and.reduce(bits, axis=0).view(np.uint8)
-        known = np.unpackbits(everybody, count=len(origins))
-        if known.all():
-            return count
-        count += known == 0
-        bits = np.bitwise_or.reduceat(bits[links.indices], links.indptr[:-1], axis=0)
-
-
 def large_extremes(weights: sp.csr_array) -> tuple[float, float]:
     """(lambda_min^+, lambda_max) of a large W, the same ones every time.
 
@@ -585,3 +550,243 @@ def large_extremes(weights: sp.csr_array) -> tuple[float, float]:
         shifted = weights + sp.eye_array(n) * (1e-8 * top)
         low = sp.linalg.eigsh(shifted, k=2, sigma=0.0, v0=start, return_eigenvectors=False)
         return float(np.max(low) - 1e-8 * top), top
+
+
+# -- names, files, graphs and matrices ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Family:
+    """A named family: the numbers that follow its name, and how it is built for n agents.
+
+    ``parameters`` names them with their type. A seed that is left out is 0.
+    """
+
+    form: str
+    make: Callable[..., Network]
+    parameters: Mapping[str, type] = field(default_factory=dict)
+    separator: str = ":"
+
+
+FAMILIES: dict[str, Family] = {
+    "ring": Family("ring", Network.ring),
+    "path": Family("path", Network.path),
+    "star": Family("star", Network.star),
+    "complete": Family("complete", Network.complete),
+    "grid": Family(
+        "grid:ROWSxCOLUMNS",
+        lambda n, rows, cols: Network.grid(rows, cols),
+        {"rows": int, "cols": int},
+        "x",
+    ),
+    "erdos_renyi": Family(
+        "erdos_renyi:PROBABILITY:SEED", Network.erdos_renyi, {"p": float, "seed": int}
+    ),
+    "random_regular": Family(
+        "random_regular:DEGREE:SEED", Network.random_regular, {"degree": int, "seed": int}
+    ),
+}
+HELP = (
+    "ring, path, star, complete, grid:2x4, erdos_renyi:P:SEED, random_regular:D:SEED, or a "
+    "file: an edge list ('0 1' on each line, a third number is a weight) or JSON."
+)
+
+
+def as_network(spec: Any, n: int, names: Sequence[str | None] = ()) -> Network:
+    """The network that ``spec`` describes, on ``n`` agents.
+
+    A :class:`Network`, a name (:data:`HELP`), the path of a file, a NetworkX graph (agent k is
+    ``network.nodes[k]``) or a weight matrix W, dense or sparse. None is the complete graph. Where
+    agents have ``names`` and the nodes of a graph are called alike, names decide who is who.
+
+    Parameters
+    ----------
+    spec : Network, str, networkx.Graph, matrix or None
+        A network, its name ("ring", "grid:2x4"), a file, a graph, weights; None is complete.
+    n : int
+        The number of agents.
+    names : sequence of str or None
+        The agents' names, which nodes of a graph may carry.
+
+    Returns
+    -------
+    Network
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> ccmac.network.as_network("grid:2x3", 6)
+    Network(grid(2,3), n=6, kappa_W=5)
+    """
+    if spec is None:
+        return Network.complete(n)
+    if isinstance(spec, Network):
+        _same_size(spec.n, n)
+        _refuse_other_order(spec, names)
+        return spec
+    if isinstance(spec, str | Path):
+        return _named(str(spec), n)
+    if isinstance(spec, np.ndarray) or is_sparse(spec):
+        _same_size(max(spec.shape, default=0), n)
+        return Network.from_weights(spec)
+    import networkx as nx
+
+    if isinstance(spec, nx.Graph):
+        _same_size(spec.number_of_nodes(), n)
+        return _by_name(spec, names)
+    raise InputError(
+        f"network: is a {type(spec).__name__}; give a Network, a name such as 'ring', a file, a "
+        "networkx graph or a weight matrix"
+    )
+
+
+def _by_name(graph: nx.Graph[Any], names: Sequence[str | None]) -> Network:
+    """Nodes in the order of the agents that are called alike, else in their own."""
+    nodes = {str(node): node for node in graph.nodes}
+    missing = [name for name in names if name not in nodes]
+    if not names or len(missing) == len(names):
+        return Network.from_graph(graph)
+    if missing:
+        raise InputError(
+            f"network: has no node {shown(missing[0])}, but nodes for other agents; name the nodes "
+            "as the agents are named"
+        )
+    return Network.from_graph(graph, nodes=[nodes[str(name)] for name in names])
+
+
+def _refuse_other_order(network: Network, names: Sequence[str | None]) -> None:
+    called = [str(node) for node in network.nodes]
+    if set(called) != set(names):
+        return
+    for k, (node, name) in enumerate(zip(called, names, strict=True)):
+        if node != name:
+            raise InputError(
+                f"network: agent {k} is {shown(name)} in the problem but {shown(node)} in the "
+                "network; pass the graph itself, or Network.from_graph(graph, nodes=names)"
+            )
+
+
+def _same_size(size: int, n: int) -> None:
+    if size != n:
+        raise InputError(
+            f"network: has {shown(size)} agents but the problem has {n}; "
+            "build the network for the problem's n"
+        )
+
+
+def _named(spec: str, n: int) -> Network:
+    if spec.partition(":")[0] in FAMILIES:
+        return build_family(parse_family(spec), n)
+    if not is_file(spec):
+        hint = nearest(spec.partition(":")[0], FAMILIES)
+        raise InputError(
+            f"network {shown(spec)}: is neither a file nor one of ring, path, star, complete, "
+            f"grid:2x4, erdos_renyi:0.5:1, random_regular:4:0; {hint}"
+        )
+    return read_network(Path(spec), n)
+
+
+def parse_family(spec: str) -> dict[str, Any]:
+    """``grid:2x4`` as ``{"family": "grid", "rows": 2, "cols": 4}``."""
+    name, _, rest = spec.partition(":")
+    family = FAMILIES[name]
+    if not family.parameters:
+        if rest or spec.endswith(":"):
+            raise InputError(f"network {shown(spec)}: {name} takes no argument; give {name}")
+        return {"family": name}
+    given = rest.split(family.separator)
+    if "seed" in family.parameters and len(given) < len(family.parameters):
+        given.append("0")
+    try:
+        pairs = zip(family.parameters.items(), given, strict=True)
+        return {"family": name} | {key: _number(kind, text) for (key, kind), text in pairs}
+    except ValueError:
+        raise InputError(
+            f"network {shown(spec)}: give {family.form}, as in grid:2x4 or random_regular:4:0 "
+            "(numbers; a seed may be left out)"
+        ) from None
+
+
+def _number(kind: type, text: str) -> Any:
+    if len(text) > DIGITS or (kind is int and not text.isdecimal()):
+        raise ValueError
+    value = kind(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def build_family(chosen: Mapping[str, Any], n: int) -> Network:
+    """The graph of ``{"family": "grid", "rows": 2, "cols": 4}`` on n agents."""
+    parameters = dict(chosen)
+    name = parameters.pop("family")
+    if name == "grid":
+        _same_size(parameters["rows"] * parameters["cols"], n)
+    return FAMILIES[name].make(n, **parameters)
+
+
+# -- files -----------------------------------------------------------------------------------------
+def read_network(path: Path, n: int) -> Network:
+    """From edge lines or JSON: ``[[0, 1], ...]``, ``{"edges": ...}`` or ``{"weights": W}``."""
+    where = f"network {path}"
+    try:
+        text = read_text(path, where, 32 * MEGABYTE)
+    except FileNotFoundError:
+        raise InputError(f"{where}: is not there") from None
+    if not text.lstrip().startswith(("{", "[")):
+        return _from_edges(where, _lines(text), n, path.stem)
+    try:
+        content = loads(text)
+    except ValueError:
+        raise InputError(f"{where}: is not valid JSON; give edges or weights") from None
+    if isinstance(content, dict) and "weights" in content:
+        network = Network.from_weights(content["weights"], name=path.stem)
+        _same_size(network.n, n)
+        return network
+    edges = content.get("edges") if isinstance(content, dict) else content
+    if not isinstance(edges, list):
+        raise InputError(f'{where}: give a list of edges, {{"edges": ...}} or a "weights"')
+    return _from_edges(where, enumerate(edges, 1), n, path.stem)
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split("#")[0].replace(",", " ").split()
+        if fields:
+            yield number, fields
+
+
+def _from_edges(where: str, entries: Iterator[tuple[int, Any]], n: int, name: str) -> Network:
+    """Unweighted Laplacian, or a weighted one if some edge has a weight other than one."""
+    edges = []
+    for number, fields in entries:
+        edge = _edge(where, number, fields)
+        if max(edge[:2]) >= n:
+            raise InputError(
+                f"{where}: names agent {shown(max(edge[:2]))} but the problem has agents 0..{n - 1}"
+            )
+        edges.append(edge)
+    import networkx as nx
+
+    graph: nx.Graph[Any] = nx.Graph()
+    graph.add_nodes_from(range(n))
+    graph.add_weighted_edges_from((u, v, w) for u, v, w in edges if u != v)
+    if all(w == 1.0 for _, _, w in edges):
+        return Network.from_graph(graph, name=name)
+    return Network.from_weights(nx.laplacian_matrix(graph).astype(np.float64), name=name)
+
+
+def _edge(where: str, number: int, fields: Any) -> Edge:
+    """Two agents, as texts or as they stand in JSON (0.9 is none), and possibly a weight."""
+    try:
+        u, v, *rest = fields
+        [weight] = rest or [1.0]
+        edge = int(str(u)), int(str(v)), float(str(weight))
+        if min(edge) < 0 or not 0 < edge[2] < math.inf:
+            raise ValueError
+        return edge
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{where}: edge {number} is {shown(fields)}; give two agents 0, 1, ... and "
+            "possibly a positive weight"
+        ) from None
