@@ -126,9 +126,10 @@ def test_q_differs_between_agents() -> None:
         ccmac.Agent(SquaredDistance(1.0), B=np.ones((2, 3))),
         ccmac.Agent(SquaredDistance(1.0), B=np.ones((2, 4))),
     ]
-    with pytest.raises(InputError, match=r"^agent 1, block B: fits z with 4 entries but z has 3 .*agent 0"):
+    said = r"^agent 1, block B: fits z with 4 entries but z has 3 .*agent 0"
+    with pytest.raises(InputError, match=said):
         ccmac.Problem(agents)
-    with pytest.raises(InputError, match=r"^agent 0, block B: has 3 columns .*problem's q"):
+    with pytest.raises(InputError, match=r"^agent 0, block B: fits z with 3 entries .*problem's q"):
         ccmac.Problem(agents, q=5)
 
 

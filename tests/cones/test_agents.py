@@ -132,7 +132,7 @@ def test_masked_averagings_and_other_objectives_are_refused() -> None:
         ({"h": [1.0]}, "agent 0, block h: has 1 rows but the cones have 4"),
         ({"cones": ["ball"]}, "agent 0, cones: 'ball' is no cone"),
         ({"cones": 4}, "agent 0, cones: is 4; give a list"),
-        ({"G": np.ones((4, 2))}, "agent 0, block G: has 2 columns but A has 3"),
+        ({"G": np.ones((4, 2))}, "agent 0, block G: has 2 columns but x has 3"),
         ({"H": np.ones((4, 3))}, "agent 0, block H: fits z with 3 entries but z has 2"),
         ({"G": np.full((4, 3), np.nan)}, "agent 0, block G"),
     ],
