@@ -101,6 +101,9 @@ def confirmed(problem_folder, result_folder):
     claims = [claim for claim in head["claims"] if claim["kind"] != "reference"]
     if not claims:
         raise Verdict("not checked", f"a result that is {head['status']} here claims nothing")
+    shown = "optimal" if claims[0]["kind"] == "gap" or claims[0].get("met") else claims[0]["kind"]
+    if head["status"] in ("optimal", "infeasible", "unbounded") and head["status"] != shown:
+        raise Verdict("not confirmed", f"no claim says that it is {head['status']}")
     problem = Problem(problem_folder)
     if head["problem"] != problem.digest:
         raise Verdict("not confirmed", "the proof is about another problem")
@@ -121,7 +124,7 @@ def confirmed(problem_folder, result_folder):
 
 # -- claims ----------------------------------------------------------------------------------------
 def check_gap(problem, proof, claim):
-    """F(u) - F(u*) <= gap, for solutions u* within R of the start u0.
+    """F(u) - F(u*) <= gap, for solutions u* within R of the start u0, as u is.
 
     F(u*) >= F(u) - cost + <r - K'y, u* - u> (``support``), and y'(K u* - v) <= 0 by the signs of y:
 
@@ -136,7 +139,10 @@ def check_gap(problem, proof, claim):
     r, cost, off = support(problem, u, product(problem.K.T, y))
     ends, there = held(r, problem)
     base = cost - (y * e).sum() + (r * (u - np.where(there, ends, start))).sum()
-    lost = norm(r[~there]) * claim["radius"] + off * (claim["radius"] + norm(u - start))
+    radius = claim["radius"]
+    if not radius * UP >= norm(u - start):
+        raise Verdict("not confirmed", f"the point itself is not within {radius:.3g} of the start")
+    lost = (norm(r[~there]) + 2 * off * UP) * radius
     gap = float(above([base])[0]) + lost * UP
     if not gap <= claim["gap"] * UP:
         raise Verdict("not confirmed", f"the gap is at most {gap:.3g}, {claim['gap']:.3g} claimed")
@@ -147,7 +153,7 @@ def check_gap(problem, proof, claim):
     violation = float(np.concatenate(out).max(initial=0.0)) * UP
     if not violation <= claim["tol"] * UP:
         raise Verdict("not confirmed", f"rows are violated by {violation:.3g}")
-    return f"F - F* <= {gap:.3g} within {claim['radius']:.3g}, violation {violation:.3g}"
+    return f"F - F* <= {gap:.3g} within {radius:.3g}, violation {violation:.3g}"
 
 
 def held(r, problem):
@@ -442,22 +448,16 @@ def newton(problem, K, u):
     """
     t = product(problem.M, u) - problem.shift
     M = problem.M.tocsr()
-    fitted = [k for k, term in enumerate(problem.terms) if term.intercept]
-    ones = np.zeros((len(t), len(fitted)))
-    bends = np.zeros(len(t))
-    most = np.zeros(len(t))
-    reach = math.inf
-    for k, term in enumerate(problem.terms):
-        rows = term.rows
-        bends[rows] = term.bends((t[rows] + term.best(t[rows])).astype(float))
-        most[rows] = np.maximum(term.nearly[0], 3 * bends[rows])
-        ones[np.ix_(rows, np.equal(fitted, k))] = 1.0
-        if term.phi == "tweedie":
-            reach = min(reach, 0.5 / size(M[rows]))
+    terms = problem.terms
+    at = [(t[term.rows] + term.best(t[term.rows])).astype(float) for term in terms]
+    bends = np.concatenate([[], *(term.bends(t) for term, t in zip(terms, at, strict=True))])
+    most = np.maximum(np.concatenate([[], *(term.nearly[0] for term in terms)]), 3 * bends)
     L = (float(most @ (M**2).sum(axis=1)) + size(problem.H)) * UP
-    A = sp.hstack([M, ones], format="csr")
-    H = sp.block_diag([problem.H, sp.coo_array((len(fitted), len(fitted)))])
-    rows = sp.hstack([K, sp.coo_array((K.shape[0], len(fitted)))])
+    reach = [0.5 / size(M[term.rows]) for term in terms if term.phi == "tweedie"]
+    ones = [np.isin(np.arange(len(t)), term.rows) for term in terms if term.intercept]
+    A = sp.vstack([M.T, *(np.atleast_2d(one) for one in ones)]).T.tocsr()
+    H = sp.block_diag([problem.H, sp.coo_array((len(ones), len(ones)))])
+    rows = sp.hstack([K, sp.coo_array((K.shape[0], len(ones)))])
     S = sp.block_array([[H + A.T @ sp.diags_array(bends) @ A, rows.T], [rows, None]], format="csc")
     order = np.argsort(np.diff(S.indptr), kind="stable")  # what stands in few rows goes first
     try:
@@ -466,11 +466,11 @@ def newton(problem, K, u):
         raise Verdict("not checked", f"a system cannot be solved: {error}") from None
 
     def solve(r, e):
-        step = np.concatenate([r, np.zeros(len(fitted)), e])
+        step = np.concatenate([r, np.zeros(len(ones)), e])
         step[order] = factor.solve(step[order])
-        return step[: len(r)], step[len(r) + len(fitted) :]
+        return step[: len(r)], step[len(r) + len(ones) :]
 
-    return solve, L, reach
+    return solve, L, min(reach, default=math.inf)
 
 
 def constants(problem, K):
@@ -703,11 +703,9 @@ class Problem:
 
     def squares(self, intercepts=True):
         """The weights of rows of M that are squared, 0 of others."""
-        found = zeros(len(self.shift))
-        for term in self.terms:
-            if term.phi == "square" and (intercepts or not term.intercept):
-                found[term.rows] = term.exactly[0]
-        return found
+        counts = [k.phi == "square" and (intercepts or not k.intercept) for k in self.terms]
+        parts = [k.exactly[0] * count for k, count in zip(self.terms, counts, strict=True)]
+        return np.concatenate([zeros(0), *parts])
 
 
 class Blocks:

@@ -30,7 +30,10 @@ from checker.cases import CASES, solved
 
 POINTS = [name for name, (_, status) in CASES.items() if status == "optimal" and name != "dispatch"]
 VOID = [name for name, (_, status) in CASES.items() if status != "optimal"]
-KINDS = ("digit", "bound", "multiplier", "problem", "no solution", "falls", "sign")
+KINDS = (
+    *("digit", "bound", "multiplier", "problem", "no solution", "falls", "sign"),
+    *("status", "radius"),
+)
 
 
 class Folder:
@@ -115,6 +118,13 @@ def tampered(kind: str, seed: int, place: Path) -> tuple[str, str, bool]:
             folder.arrays[prefix + key] = random.standard_normal(folder.arrays[key].shape)
         claim = {"kind": "infeasible", "radius": None, "value": 1.0, "defect": 0.0}
         folder.head["claims"] = [claim if kind == "no solution" else {"kind": "unbounded"}]
+        folder.head["status"] = folder.head["claims"][0]["kind"]
+        return name, folder.judged()[0], True
+    if kind == "status":
+        name = list(CASES)[seed % len(CASES)]
+        folder = Folder(place, *solved(name, seed))
+        others = {"optimal", "infeasible", "unbounded"} - {folder.head["status"]}
+        folder.head["status"] = str(random.choice(sorted(others)))
         return name, folder.judged()[0], True
     if kind == "sign":
         name = VOID[seed % len(VOID)]
@@ -143,11 +153,16 @@ def tampered(kind: str, seed: int, place: Path) -> tuple[str, str, bool]:
         if claim["kind"] == "error":
             least = moved(random, folder, size) - claim["bound"]  # what the error is by now
             claim["met"] = False
+            folder.head["status"] = "converged"
             claim["bound"] = random.uniform(0.0, 0.99) * max(least, 0.0)
             return name, folder.judged()[0], least > 0
         before = value(problem, *point(folder, problem.n))
         claim["gap"] = -1e-3 * random.uniform() * max(1.0, abs(before))
         return name, folder.judged()[0], True  # a feasible point is not better than the best
+    if kind == "radius":  # so small, or negative, that nothing would be claimed
+        claim["radius"] = random.choice([-1.0, 0.0, 1e-9])
+        claim["bound"] = -abs(claim.get("bound", 0.0))
+        return name, folder.judged()[0], True
     if kind == "problem":
         other, best = solved(name, seed + 1)
         stranger = Folder(place / "other", other, best)
