@@ -116,7 +116,7 @@ def value(estimator: Any, X: Any, y: Any) -> float:
     w = np.ravel(coef.toarray() if sp.issparse(coef) else coef)
     b = float(np.ravel(estimator.intercept_)[0])
     scores = np.asarray(X @ w).ravel() + b
-    if hasattr(estimator, "epsilon"):
+    if hasattr(estimator, "scale_"):
         ratio = np.abs(y - scores) / estimator.scale_
         loss = np.where(ratio <= 1.35, ratio**2, 2 * 1.35 * ratio - 1.35**2)
         return float(estimator.scale_ * (1 + loss).sum() + 1e-4 * w @ w)

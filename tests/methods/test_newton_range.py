@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import ccmac
 from ccmac import Agent, Problem, vfl
 from ccmac.methods import Auto, CrossNewton
-from ccmac.methods.newton.compressed import Range
+from ccmac.methods.newton.compressed import Turned
 from ccmac.objectives import Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.vfl import VerticalHuber, VerticalLogisticRegression, VerticalRidge
@@ -114,7 +114,7 @@ def test_what_is_sent_are_columns_that_were_turned() -> None:
     work = Workspace(problem, InProcess(RING))
     explicit = work.gather_explicit()
     assert explicit is not None
-    sent = Range(work, explicit)
+    sent = Turned(work, explicit)
     start = 0
     for i, agent in problem.agents.items():
         rows = sent.E[start : start + problem.d[i]]

@@ -43,7 +43,7 @@ from ccmac.methods.base import (
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation import CrossContinuation
 from ccmac.methods.direct import STEPS, CrossDirect, affordable
-from ccmac.methods.interior.compressed import compressible
+from ccmac.methods.interior.compressed import alone, compressible
 from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.newton.method import REVEAL, USUAL, CrossNewton, steps_after, summable
@@ -375,6 +375,8 @@ def forecast(method: Method, work: Workspace, request: Request) -> Alternative |
         short = bool(compressible(work))
         k = 2 * columns if short else k
         once = average(m * columns) if short else Cost()
+        if short and alone(work) is not None:
+            return way(SUM, once + average(m), Cost(argmins=1), 1, 2.0, average(m) + average(2))
         step = Cost(argmins=1) + average(_matrix(k) + 5 * k) + average(2 * k) + average(1)
         return way(SKETCH if short else SUM, once, step, 6, 3.0, step)
     if isinstance(method, CrossNewton):

@@ -388,7 +388,7 @@ def _declared(problem: Problem, i: int) -> list[float]:
     A = problem.agents[i].A
     if (d and not quadratic) or not known or not (A is None or has_entries(A)):
         return [0.0] * 5
-    return [1.0 if z is None or z.coordinatewise else MIXES, _norm(A), *digest(z)]
+    return [1.0 if z is None or z.coordinatewise else MIXES, norm_bound(A), *digest(z)]
 
 
 def digest(part: Any) -> list[float]:
@@ -398,7 +398,7 @@ def digest(part: Any) -> list[float]:
     return [float(int(state.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
 
 
-def _norm(block: Any) -> float:
+def norm_bound(block: Any) -> float:
     """A bound on the norm of |block|: that of Frobenius, or of rows and columns."""
     if block is None or 0 in block.shape:
         return 0.0

@@ -155,7 +155,7 @@ def test_where_it_does_not_fit_others_go_on() -> None:
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("owner", [None, 2])
 def test_hinges_are_those_of_clarabel(owner: int | None, intercept: bool) -> None:
-    """Pooled at agent 0 where all know them, else with their owner; an intercept is a slack."""
+    """Everybody alone where all know them, else with their owner; an intercept is a slack."""
     X, y = _table()
     labels = np.sign(y - 0.5)
     ridge = 0.05
@@ -163,7 +163,8 @@ def test_hinges_are_those_of_clarabel(owner: int | None, intercept: bool) -> Non
         X, labels, 4, loss="hinge", regularization=ridge, label_owner=owner, intercept=intercept
     )
     result = ccmac.solve(problem, RING, tol=1e-7)
-    assert (result.status, result.plan and result.plan.realization) == ("optimal", "compressed")
+    way = "range" if owner is None else "compressed"
+    assert (result.status, result.plan and result.plan.realization) == ("optimal", way)
     w = cvxpy.Variable(COLUMNS)
     b = cvxpy.Variable() if intercept else 0.0
     loss = cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(labels, X @ w + b))) / ROWS
@@ -178,6 +179,35 @@ def test_hinges_are_those_of_clarabel(owner: int | None, intercept: bool) -> Non
     assert abs(price.sum()) <= 1e-9 or not intercept
     if intercept:
         assert problem.intercept(result)[0] == pytest.approx(float(b.value), abs=1e-4)
+
+
+@pytest.mark.parametrize("C", [0.01, 100.0])
+@pytest.mark.parametrize("separable", [False, True])
+def test_kinks_that_all_know_are_those_of_clarabel(C: float, separable: bool) -> None:
+    """Quantiles of rows with weights, and hinges of classes apart, some rows twice."""
+    X, y = _table()
+    X[700:1000] = X[:300]
+    weights = np.random.default_rng(1).uniform(0.0, 2.0, ROWS) * (y < 3)
+    ridge = 1.0 / (C * ROWS)
+    more = {"regularization": ridge, "intercept": True}
+    w, b = cvxpy.Variable(COLUMNS), cvxpy.Variable()
+    if separable:
+        labels = np.sign(X[:, 1] + X[:, 2])
+        problem = vfl.problem(X, labels, 4, loss="hinge", **more)
+        loss = cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(labels, X @ w + b))) / ROWS
+    else:
+        problem = vfl.problem(X, y, 4, loss="quantile", quantile=0.8, sample_weight=weights, **more)
+        r = y - X @ w - b
+        each = cvxpy.maximum(0.8 * r, -0.2 * r)
+        loss = weights @ each / weights.sum()
+    result = ccmac.solve(problem, RING, tol=1e-8)
+    assert (result.status, result.plan and result.plan.realization) == ("optimal", "range")
+    assert result.ledger.total("averagings") <= 10
+    best = cvxpy.Problem(cvxpy.Minimize(loss + ridge / 2 * cvxpy.sum_squares(w)))
+    best.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12)
+    gap = result.objective - float(best.value)
+    assert -1e-10 <= gap <= result.certificates["gap"] <= 1e-8
+    assert gap <= 1e-11 * max(1.0, result.objective) + 1e-12
 
 
 def test_a_start_nearby_settles_at_once() -> None:

@@ -38,13 +38,14 @@ from ccmac.problem import Agent, Problem
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.workspace import Workspace
 from ccmac.workspace.declared import CurvatureTable
-from ccmac.workspace.dual import FLOATS, digest, rotation
+from ccmac.workspace.dual import FLOATS, Explicit, digest, norm_bound, rotation
 from ccmac.workspace.equations import right_hand_sides
 
 COLUMNS = 500  # of all agents together
 HINGE_FLOATS = 28  # kept by the agent that works for all, times rows times columns (as measured)
 ROOM = 2**30  # bytes that it may keep
 HINGE = 2.0
+ALONE = 3.0
 
 
 def compressible(work: Workspace) -> int:
@@ -60,10 +61,37 @@ def compressed(work: Workspace) -> tuple[Compressed, Workspace]:
     """The problem on the range, and what follows from it; where it is compressible."""
 
     def ask() -> tuple[Compressed, Workspace]:
-        found = Compressed(work.problem, work.runtime, work.curvature)
+        found = Compressed(work.problem, work.runtime, work.curvature, pooled=_alike(work))
         return found, Workspace(found.problem, work.runtime)
 
     return work.once("compressed", ask)
+
+
+def alone(work: Workspace) -> Explicit | None:
+    """Where moreover all know the one loss with kinks, next to quadratics with a strong convexity:
+    everybody minimises alone (:mod:`ccmac.methods.interior.alone`).
+    """
+    table = work.curvature
+    curved = table.mu_x[table.d > 0].min(initial=math.inf) > 0
+    if not (curved and _alike(work)) or "C" in work.problem.present:
+        return None
+    known = _known(work)
+    return Explicit(work.problem, work.runtime, table, known) if known[0, 0] == ALONE else None
+
+
+def _known(work: Workspace) -> Array:
+    """Of all agents (kind, bound on |A_i|, digest of the loss with kinks)."""
+
+    def ask() -> Array:
+        return work.runtime.gather(np.array([_digest(a) for a in work.problem.agents.values()]))
+
+    return work.once("kinds", ask)
+
+
+def _alike(work: Workspace) -> bool:
+    """Whether all agents hold the same share of one loss with kinks."""
+    known = _known(work)[:, [0, 2, 3, 4]]
+    return bool(known[0, 0] >= HINGE and (known == known[0]).all())
 
 
 def _compressible(work: Workspace) -> int:
@@ -81,21 +109,23 @@ def _compressible(work: Workspace) -> int:
         return 0
     if problem.m * vectors * work.runtime.n > FLOATS or problem.limited:
         return 0
-    rows = [[_kind(agent)] for agent in problem.agents.values()]
-    kinds = work.runtime.gather(np.array(rows))
+    kinds = _known(work)[:, 0]
     entries = HINGE_FLOATS if (kinds == HINGE).any() else 1
     kept = FLOAT_BYTES * entries * problem.m * max(columns, 1)
     return kept if kinds.all() and (entries == 1 or kept <= ROOM) else 0
 
 
 def _kind(agent: Agent) -> float:
-    """Which of the two forms the agent's objective has, if its A_i has entries; 0: neither."""
+    """Which of the forms the agent's objective has, if its A_i has entries; 0: none."""
     f = agent.objective
     if not isinstance(f, Separable) or not (agent.A is None or has_entries(agent.A)):
         return 0.0
     hinge = _hinge(f.z_part)
     if hinge is not None:
-        return HINGE if hinge.M is None else 0.0
+        if hinge.M is not None:
+            return 0.0
+        quadratic = f.x_part is not None and "quadratic" in f.x_part.capabilities
+        return ALONE if quadratic and not hinge.ridge else HINGE
     return 1.0 if f.z_part is None or f.z_part.isotropic() is not None else 0.0
 
 
@@ -120,21 +150,19 @@ def slope(loss: Function | None, z: Array, multipliers: Array, share: float) -> 
 class Compressed:
     """Q and the small ``problem``; ``offset`` is F less its objective."""
 
-    def __init__(self, problem: Problem, runtime: Runtime, table: CurvatureTable) -> None:
+    def __init__(
+        self, problem: Problem, runtime: Runtime, table: CurvatureTable, *, pooled: bool
+    ) -> None:
         self.n = problem.n
         self.m = problem.m
         self.q = problem.q
         self.runtime = runtime
         self.beta = math.fsum(table.multiple)
         self._sizes = [int(d) for d in table.d]
-        digests = runtime.piggyback(
-            np.array([_digest(a) for a in problem.agents.values()]), whole=True
-        )
         self.Q = self._range(problem)
         uneven = self._inner(self.Q) - np.eye(self.rank)
         self._uneven = float(runtime.common(np.array([_length(uneven)]))[0])
-        kinds = digests.value
-        self.pooled = bool((kinds[:, 0] == HINGE).all() and (kinds == kinds[0]).all())
+        self.pooled = pooled
         self.shares = {i: problem.n * (i == 0) if self.pooled else 1 for i in problem.agents}
         agents = {}
         scalars = []
@@ -250,13 +278,13 @@ class Compressed:
 
 
 def _digest(agent: Agent) -> list[float]:
-    """The kind of the agent's loss and, of a hinge, what tells it from others."""
+    """The kind of the agent's loss and, of one with kinks, |A_i| and what tells it from others."""
     f = agent.objective
     kind = _kind(agent)
-    if kind != HINGE:
-        return [kind, 0.0, 0.0, 0.0]
+    if kind < HINGE:
+        return [kind, 0.0, 0.0, 0.0, 0.0]
     assert isinstance(f, Separable)
-    return [kind, *digest(f.z_part)]
+    return [kind, norm_bound(agent.A), *digest(f.z_part)]
 
 
 def _length(v: Array) -> float:

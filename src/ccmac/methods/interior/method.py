@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ccmac.certificates.gap import Duality, Goal
+from ccmac.certificates.stopping import Stop
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request, option
-from ccmac.methods.interior.compressed import compressed, compressible
+from ccmac.methods.interior.alone import Alone, AloneJudge
+from ccmac.methods.interior.compressed import alone, compressed, compressible
 from ccmac.methods.interior.equilibration import equilibrating, scaled
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.lifted import Lifted, LiftedStop
@@ -23,6 +25,7 @@ from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.interior.verdict import Verdicts
 from ccmac.workspace import Workspace
 from ccmac.workspace.conic import conic_forms, conic_models
+from ccmac.workspace.dual import Explicit
 
 COMMON = 4_500  # shared variables and coupled rows: one dense system for everybody
 
@@ -64,6 +67,9 @@ class CrossIpm(Method):
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Models, units, the sparsity of the sum; long rows are brought to their range first."""
         if compressible(work):
+            explicit = alone(work)
+            if explicit is not None:
+                return self._alone(work, explicit, request)
             return self._lifted(work, request)
         if work.runtime.averaging.hides and work.curvature.conic:
             raise MethodRefused(
@@ -106,6 +112,21 @@ class CrossIpm(Method):
             settings,
             certificates=found,
             proves=True,
+        )
+
+    def _alone(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:
+        """By everybody alone, from turned columns."""
+        iteration = Alone(work, explicit)
+        found: dict[str, Any] = {}
+        stopping = None
+        if not request.reference:
+            goal = Goal(request.tol, self.accuracy, self.radius)
+            judge = AloneJudge(iteration, goal, found, (request.x0, request.z0))
+            stopping = Stop(judge, every=True)
+        settings = {"columns": len(iteration.turned.E), "reveals": "A_i H_i^-1 A_i'"}
+        why = "a loss with kinks that all know, few columns: all of them once, turned"
+        return Prepared(
+            iteration, stopping, "range", why, settings, certificates=found, proves=True
         )
 
     def _lifted(self, work: Workspace, request: Request) -> Prepared:

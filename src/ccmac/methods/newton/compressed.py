@@ -49,26 +49,62 @@ def has_range(work: Workspace, explicit: Explicit) -> bool:
     return few and small and explicit.common and "C" not in work.problem.present
 
 
-class Range:
-    """All E_i as rows (columns x m), and the R_i of the agents here."""
+class Turned:
+    """All E_i as rows (columns x m), the R_i of the agents here, x at c = 0, and a."""
 
     def __init__(self, work: Workspace, explicit: Explicit) -> None:
         self.problem = work.problem
+        self.space = work.space
+        self.runtime = work.runtime
         sizes = work.curvature.d.astype(int)
-        self.starts = np.cumsum([0, *sizes])
-        self.places = [slice(self.starts[i], self.starts[i + 1]) for i in self.problem.agents]
-        self.R = [
-            _turned(part.quadratic_at(d)[0], agent.A, d)
-            for part, agent, d in zip(
-                explicit.x_parts, self.problem.agents.values(), work.space.d, strict=True
-            )
-        ]
+        starts = np.cumsum([0, *sizes])
+        self.places = [slice(starts[i], starts[i + 1]) for i in self.problem.agents]
+        self.x_parts = explicit.x_parts
+        self.R, self.E = work.once("range", lambda: self._gathered(sizes))
+        lengths = [float(np.linalg.norm(R, 2)) if R.size else 0.0 for R in self.R]
+        self.lengths = self.runtime.piggyback(np.array(lengths)[:, None], whole=True)
+        self.x0 = np.zeros_like(self.space.x(self.space.zeros()))
+        images = -right_hand_sides(self.problem).b
+        for k, (part, agent) in enumerate(
+            zip(self.x_parts, self.problem.agents.values(), strict=True)
+        ):
+            H, s, _ = part.quadratic_at(self.space.d[k])
+            if s.any():
+                own = np.linalg.solve(dense(H), s)
+                self.space.x_of(self.x0, k)[...] = own
+                if agent.A is not None:
+                    images[k] += agent.A @ own
+        self.a = self.runtime.average(images)[0] * self.problem.n
+
+    def _gathered(self, sizes: Any) -> tuple[list[Array], Array]:
+        agents = self.problem.agents.values()
         m = self.problem.m
-        images = [
-            np.zeros(m * R.shape[1]) if agent.A is None else -np.asarray(agent.A @ R).T.ravel()
-            for agent, R in zip(self.problem.agents.values(), self.R, strict=True)
+        R = [
+            _turned(part.quadratic_at(d)[0], agent.A, d)
+            for part, agent, d in zip(self.x_parts, agents, self.space.d, strict=True)
         ]
-        self.E = work.runtime.gather_vectors(images, [m * int(d) for d in sizes]).reshape(-1, m)
+        images = [
+            np.zeros(m * turn.shape[1])
+            if agent.A is None
+            else -np.asarray(agent.A @ turn).T.ravel()
+            for agent, turn in zip(agents, R, strict=True)
+        ]
+        E = self.runtime.gather_vectors(images, [m * int(d) for d in sizes])
+        return R, E.reshape(-1, m)
+
+    def unturned(self, c: Array) -> Array:
+        """R_i c_i, flat."""
+        out = np.zeros_like(self.x0)
+        for k, (R, place) in enumerate(zip(self.R, self.places, strict=True)):
+            self.space.x_of(out, k)[...] = R @ c[place]
+        return out
+
+    def placed(self, c: Array, z: Array) -> Array:
+        """(x, copies of z) at c."""
+        u = self.space.zeros()
+        self.space.x(u)[...] = self.x0 + self.unturned(c)
+        self.space.z(u)[...] = z
+        return u
 
 
 def _turned(H: Any, A: Any, d: int) -> Array:
@@ -97,23 +133,9 @@ class RangeNewton(Iteration[RangeState]):
         self.explicit = explicit
         self.space = work.space
         self.runtime = work.runtime
-        self.range = work.once("range", lambda: Range(work, explicit))
-        self.E = self.range.E
-        self.x0 = np.zeros_like(self.space.x(self.space.zeros()))
-        images = -right_hand_sides(work.problem).b
-        for k, (part, agent) in enumerate(
-            zip(explicit.x_parts, work.problem.agents.values(), strict=True)
-        ):
-            H, s, _ = part.quadratic_at(self.space.d[k])
-            if s.any():
-                own = np.linalg.solve(dense(H), s)
-                self.space.x_of(self.x0, k)[...] = own
-                if agent.A is not None:
-                    images[k] += agent.A @ own
-        sizes = [float(np.linalg.norm(R, 2)) if R.size else 0.0 for R in self.range.R]
-        self._sizes = self.runtime.piggyback(np.array(sizes)[:, None], whole=True)
-        a = self.runtime.average(images)[0] * work.problem.n
-        self.reduced = Reduced(explicit, a)
+        self.turned = Turned(work, explicit)
+        self.E = self.turned.E
+        self.reduced = Reduced(explicit, self.turned.a)
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
@@ -132,7 +154,7 @@ class RangeNewton(Iteration[RangeState]):
         waited = 0 if falls else state.waited + 1
         return replace(
             state,
-            u=self._placed(c, z),
+            u=self.turned.placed(c, z),
             c=c[None],
             gap=gap,
             least=min(gap, state.least),
@@ -141,19 +163,6 @@ class RangeNewton(Iteration[RangeState]):
             # steps without a smaller gradient: nothing is left to gain
             over=bool(fall <= 1e-26 * float(c @ c)) or waited >= 5,
         )
-
-    def _placed(self, c: Array, z: Array) -> Array:
-        u = self.space.zeros()
-        self.space.x(u)[...] = self.x0 + self._unturned(c)
-        self.space.z(u)[...] = z
-        return u
-
-    def _unturned(self, c: Array) -> Array:
-        """R_i c_i, flat."""
-        out = np.zeros_like(self.x0)
-        for k, (R, place) in enumerate(zip(self.range.R, self.range.places, strict=True)):
-            self.space.x_of(out, k)[...] = R @ c[place]
-        return out
 
     def convexity(self, z: Array, r: float) -> float:
         """Strong convexity of F in x between the point with this z and the solution; r >= |grad F|.
@@ -171,7 +180,7 @@ class RangeNewton(Iteration[RangeState]):
         hessian[np.diag_indices_from(hessian)] += 1.0
         values, basis = np.linalg.eigh(hessian)
         rounding = EPS * sum(self.E.shape) * float(values[-1])
-        least = float((values[0] - rounding) / self._sizes.value.max() ** 2)
+        least = float((values[0] - rounding) / self.turned.lengths.value.max() ** 2)
         if least <= 0 or not k:
             return max(0.0, least if k == 0 else 0.5 * least)  # half: an estimate, if not convex
         means, total = h.parts[0].mean_weights(z)
@@ -192,7 +201,7 @@ class RangeNewton(Iteration[RangeState]):
         own = np.zeros((self.space.count, len(self.E)))
         agents = self.work.problem.agents.values()
         for k, (agent, R, place) in enumerate(
-            zip(agents, self.range.R, self.range.places, strict=True)
+            zip(agents, self.turned.R, self.turned.places, strict=True)
         ):
             left: Any = self.space.x_of(found.gradient_x, k)
             if agent.A is not None:
@@ -201,7 +210,7 @@ class RangeNewton(Iteration[RangeState]):
         gradient = self.runtime.average(own)[0] * self.work.problem.n
         gram = self.explicit.gram(self.reduced.shared(state.c[0] @ self.E), self.E)
         step = self.reduced.descent(gradient, gram)
-        return found.x + self._unturned(self.runtime.common(step))
+        return found.x + self.turned.unturned(self.runtime.common(step))
 
     def point(self, state: RangeState) -> tuple[Array, Array]:
         """x and the z that follows."""
