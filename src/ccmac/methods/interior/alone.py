@@ -90,6 +90,33 @@ class Kinks:
 
 
 @dataclass(frozen=True)
+class Interior:
+    """u - s and s - l, the parts of r and b; also a step of them."""
+
+    above: Array
+    below: Array
+    up: Array
+    down: Array
+    b: float
+
+    def slopes(self, h: Kinks) -> Array:
+        """s, from the bound that is nearer."""
+        return np.where(self.below < self.above, h.low + self.below, h.high - self.above)
+
+    def moved(self, step: Interior, t: float) -> Interior:
+        """A step of length t further."""
+        pairs = zip(vars(self).values(), vars(step).values(), strict=True)
+        return Interior(*(own + t * change for own, change in pairs))
+
+    def room(self, step: Interior) -> float:
+        """The largest length that keeps all positive."""
+        worst = 0.0
+        for name in ("above", "below", "up", "down"):
+            worst = max(worst, float(np.max(-getattr(step, name) / getattr(self, name))))
+        return 1.0 / worst if worst > 0 else np.inf
+
+
+@dataclass(frozen=True)
 class Path:
     """Steps towards the minimum of |c|^2/2 + h(E'c - a): rows E over beta, kinks at + a."""
 
@@ -99,43 +126,41 @@ class Path:
     def minimum(self) -> tuple[Array, Array, float]:
         """(c, slopes, b), as near as steps get; then on the active rows where F falls by that."""
         h = self.h
-        s = 0.5 * (h.low + h.high)
-        b = 0.0
-        r = self._scores(s, b)
+        half = 0.5 * (h.high - h.low)
+        r = self._scores(h.low + half, 0.0)
         unit = float(np.mean(np.abs(r))) or 1.0
-        up = np.maximum(r, 0.0) + unit
-        down = np.maximum(-r, 0.0) + unit
+        point = Interior(half, half, np.maximum(r, 0.0) + unit, np.maximum(-r, 0.0) + unit, 0.0)
         least = np.inf
-        best = s, b, up, down
+        best = point
         for _ in range(STEPS):
-            r = self._scores(s, b)
+            s = point.slopes(h)
+            r = self._scores(s, point.b)
             c = -self.E @ s
             lacking = h.lacking(r, s)
             if lacking < least:
                 least = lacking
-                best = s, b, up, down
+                best = point
             done = lacking <= CLOSE * (0.5 * float(c @ c) + h.value(r))
-            if done or lacking > WORSE * least:
+            if done or not lacking <= WORSE * least:
                 break
             try:
-                s, b, up, down = self._stepped(s, b, up, down, r)
+                point = self._stepped(point, s, r)
             except np.linalg.LinAlgError:  # rounding
                 break
-        s, b, up, down = best
-        between = np.minimum(h.high - s, s - h.low) / np.max(h.high - h.low)
-        c, b = self._held(s, b, between > np.maximum(up, down) / unit)
+        s = best.slopes(h)
+        between = np.minimum(best.above, best.below) / np.max(half)
+        active = between > np.maximum(best.up, best.down) / unit
+        c, b = self._held(s, best.b, active)
         return c, h.balanced(s), b
 
     def _scores(self, s: Array, b: float) -> Array:
         """E'c + b past their kinks, c = -E s."""
         return np.asarray(b - (self.E @ s) @ self.E - self.h.at)
 
-    def _stepped(
-        self, s: Array, b: float, up: Array, down: Array, r: Array
-    ) -> tuple[Array, float, Array, Array]:
+    def _stepped(self, point: Interior, s: Array, r: Array) -> Interior:
         """One predictor and corrector step, after Mehrotra: (I + E D^{-1} E') is factorized."""
         E = self.E
-        above, below = self.h.high - s, s - self.h.low
+        above, below, up, down = point.above, point.below, point.up, point.down
         gap = float(up @ above + down @ below)
         inverse = 1.0 / (up / above + down / below)
         gram = weighted_gram(E, inverse)
@@ -145,7 +170,7 @@ class Path:
         follows = scipy.linalg.cho_solve(factor, column)
         bend = float(inverse.sum() - column @ follows)
 
-        def direction(on_up: Array, on_down: Array) -> tuple[Array, float, Array, Array]:
+        def direction(on_up: Array, on_down: Array) -> Interior:
             right = r - up + down - on_up / above + on_down / below
             dc = -scipy.linalg.cho_solve(factor, E @ (inverse * right))
             db = 0.0
@@ -153,16 +178,16 @@ class Path:
                 db = -(float(s.sum()) + float(inverse @ right) + float(column @ dc)) / bend
                 dc -= follows * db
             ds = inverse * (dc @ E + db + right)
-            return ds, db, (on_up + up * ds) / above, (on_down - down * ds) / below
+            return Interior(-ds, ds, (on_up + up * ds) / above, (on_down - down * ds) / below, db)
 
-        ds, _, dup, ddown = direction(-up * above, -down * below)
-        t = min(_length(above, -ds), _length(below, ds), _length(up, dup), _length(down, ddown))
-        left = float((up + t * dup) @ (above - t * ds) + (down + t * ddown) @ (below + t * ds))
+        ahead = direction(-up * above, -down * below)
+        end = point.moved(ahead, min(1.0, point.room(ahead)))
+        left = float(end.up @ end.above + end.down @ end.below)
         aim = (left / gap) ** 3 * gap / (2 * len(s))
-        ds, db, dup, ddown = direction(aim - up * above + dup * ds, aim - down * below - ddown * ds)
-        t = min(_length(above, -ds), _length(below, ds), _length(up, dup), _length(down, ddown))
-        t = min(1.0, SHORT * t)
-        return s + t * ds, b + t * db, up + t * dup, down + t * ddown
+        on_up = aim - up * above - ahead.up * ahead.above
+        on_down = aim - down * below - ahead.down * ahead.below
+        step = direction(on_up, on_down)
+        return point.moved(step, min(1.0, SHORT * point.room(step)))
 
     def _held(self, s: Array, b: float, active: Any) -> tuple[Array, float]:
         """(c, b) of the minimum with active rows at their kinks, others on their side."""
@@ -182,12 +207,6 @@ class Path:
         return min(
             pairs, key=lambda p: 0.5 * float(p[0] @ p[0]) + h.value(p[0] @ self.E + p[1] - h.at)
         )
-
-
-def _length(v: Array, change: Array) -> float:
-    """The largest step, at most 1, that keeps v + t change positive."""
-    falls = change < 0
-    return min(1.0, float(np.min(-v[falls] / change[falls], initial=1.0)))
 
 
 @dataclass(frozen=True)
