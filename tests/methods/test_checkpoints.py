@@ -270,17 +270,6 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path) -> None:
         arrays = dict(archive)
     spot = content.index(arrays["agents/vector:w"].tobytes()) + 5
     flipped = content[:spot] + bytes([content[spot] ^ 1]) + content[spot + 1 :]
-    for change in (
-        {"meta": np.frombuffer(b"[]", dtype=np.uint8)},
-        {"agents/vector:w": arrays["agents/vector:w"][:-1]},
-        {"agents/vector:w": np.full_like(arrays["agents/vector:w"], np.nan)},
-        {"agents/vector:w": arrays["agents/vector:w"].astype(np.float32)},
-        {"shared/trace": np.zeros((2, 3))},
-    ):
-        assert set(change) <= set(arrays)
-        np.savez(sound, **(arrays | change))
-        with pytest.raises(InputError, match="checkpoint"):
-            ccmac.solve(problem, NETWORK, METHOD, 1e-8, checkpoint=tmp_path / "s")
     for damaged in (flipped, content[:-100], b"", b"x" * 999):
         sound.write_bytes(damaged)
         with pytest.raises(InputError, match="is damaged") as caught:

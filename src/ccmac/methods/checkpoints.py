@@ -9,7 +9,6 @@ shape and constants.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import time
 from collections.abc import Mapping
@@ -22,38 +21,34 @@ from numpy.typing import NDArray
 
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
-from ccmac.inputs import Array, positive, whole
+from ccmac.inputs import positive, whole
 from ccmac.ledger import Trace
 from ccmac.methods.base import Iteration, Method, Request, State
+from ccmac.methods.driver import positions
 from ccmac.objectives import Objective
 from ccmac.problem import CONIC, MATRICES, RIGHT_HAND_SIDES
 from ccmac.results import Solution
 from ccmac.runtime.masked import Masked
 from ccmac.storage.agents import encode_objective
 from ccmac.storage.checkpoint import Saved, Store
-from ccmac.texts import cut, shown
+from ccmac.texts import shown
 from ccmac.version import __version__, series
 from ccmac.workspace import Workspace
 from ccmac.workspace.dual import add_to_digest
 
 VERSION = "the version of ccmac"
-BAD = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError)
 
 
 # -- what a run depends on -------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Asked:
-    """Everything a run is asked, before any work.
-
-    ``places``: where the owned agents are in the reference and in the warm start.
-    """
+    """Everything a run is asked, before any work."""
 
     work: Workspace
     method: Method
     request: Request
     reference: Any
     warm: Solution | None
-    places: tuple[list[int] | None, list[int] | None]
 
     def by_all(self) -> dict[str, str]:
         """{what it is, in words: digest} of everything that is the same in all processes."""
@@ -78,16 +73,19 @@ class Asked:
 
     def by_agents(self) -> list[NDArray[np.uint8]]:
         """A digest of everything that belongs to an agent, for each that is here."""
-        problem = self.work.problem
-        at_reference, at_warm = self.places
+        work = self.work
+        problem = work.problem
+        of_agents = hasattr(self.reference, "x")
+        at_reference = positions(work, self.reference) if of_agents else None
+        at_warm = None if self.warm is None else positions(work, self.warm)
         found = []
         start = 0
         for k, (i, agent) in enumerate(problem.agents.items()):
             d = problem.d[i]
             blocks = (*MATRICES, *RIGHT_HAND_SIDES, *CONIC)
             known = [_entries(getattr(agent, name)) for name in blocks]
-            known.append(repr(agent.cones))
-            known += [_data(agent.objective, d, problem.q), self.request.x0[start : start + d]]
+            known += [repr(agent.cones), _data(agent.objective, d, problem.q)]
+            known.append(self.request.x0[start : start + d])
             if at_reference is not None:
                 known.append(self.reference.x[at_reference[k]])
             if at_warm is not None:
@@ -181,8 +179,7 @@ class Checkpoints:
 
     def _recognise(self, saved: Saved) -> None:
         """Refuse the run of something else, in all processes; one gather."""
-        stored = saved.meta.get("depends on")
-        known = stored if isinstance(stored, dict) else {}
+        known = saved.meta.get("depends on", {})
         other = [words for words, now in self._of_all.items() if known.get(words) != now]
         mine = self._of_agents
         rows = saved.agents.get("depends on", [np.zeros(0)] * len(mine))
@@ -197,13 +194,8 @@ class Checkpoints:
         if other:
             verb = "differs" if len(other) == 1 else "differ"
             self.refuse(f"{', '.join(other)} {verb} from the stored run's")
-        try:
-            self.planned, self.target = (float(v) for v in saved.meta["planned"])
-            self.steps = [str(step) for step in saved.meta["steps"]]
-        except BAD:
-            self.refuse("is damaged: it does not say what it was planned for")
-        if not all(0 < v < math.inf for v in (self.planned, self.target)):
-            self.refuse("is damaged: it was planned for no positive tolerance")
+        self.planned, self.target = saved.meta["planned"]
+        self.steps = saved.meta["steps"]
 
     def refuse(self, why: str) -> NoReturn:
         """One line; nothing is changed."""
@@ -292,42 +284,29 @@ class Checkpoints:
         meta = saved.meta
         if meta.get("method") != self.method:
             self.refuse(f"the method chosen ({self.method}) differs from the stored run's")
-        try:
-            fields = self._fields(state, saved)
-            if self.stopping is not None and meta["stopping"]:
-                self.stopping.recall(meta["stopping"])
-            self.runtime.ledger.restore(meta["ledger"])
-            for sum_ in () if meta["waiting"] else self.runtime._waiting:
-                sum_.paid = sum_.phase == "setup"  # it has travelled before, and is charged
-            if isinstance(masked := self.runtime.averaging, Masked):
-                masked.recall(meta["scales"])
-            self.trace.recall(meta["history"], saved.shared["trace"])
-            return int(meta["iteration"]), replace(state, **fields)
-        except BAD as error:
-            self.refuse(f"is damaged: {cut(str(error))}")
+        if self.stopping is not None and meta["stopping"]:
+            self.stopping.recall(meta["stopping"])
+        self.runtime.ledger.restore(meta["ledger"])
+        for sum_ in () if meta["waiting"] else self.runtime._waiting:
+            sum_.paid = sum_.phase == "setup"  # it has travelled before, and is charged
+        if isinstance(masked := self.runtime.averaging, Masked):
+            masked.recall(meta["scales"])
+        self.trace.recall(meta["history"], saved.shared["trace"])
+        return int(meta["iteration"]), replace(state, **self._fields(state, saved))
 
     def _fields(self, state: State, saved: Saved) -> dict[str, Any]:
-        """The fields of the state, each of the shape and kind it has at the start."""
+        """The fields of the state, by their kinds."""
         space = self.iteration.space
         fields: dict[str, Any] = {}
         for name, vector in state.of_kind("vector").items():
             fields[name] = vector
-            for k, piece in enumerate(self._pieces(saved, f"vector:{name}", vector)):
+            for k, piece in enumerate(saved.agents[f"vector:{name}"]):
                 x, z, y = np.split(piece, [space.d[k], space.d[k] + space.q])
                 space.x_of(vector, k)[...] = x
                 space.z(vector)[k] = z
                 space.y(vector)[k] = y
         for name, rows in state.of_kind("rows").items():
-            pieces = self._pieces(saved, f"rows:{name}", rows)
-            fields[name] = np.stack(pieces)[: rows.shape[0]].reshape(rows.shape)
+            pieces = np.stack(saved.agents[f"rows:{name}"])
+            fields[name] = pieces[: rows.shape[0]].reshape(rows.shape)
         stored = saved.meta["numbers"]
         return fields | {name: type(now)(stored[name]) for name, now in state.numbers().items()}
-
-    def _pieces(self, saved: Saved, name: str, like: Array) -> list[Array]:
-        pieces: list[Array] = saved.agents[name]
-        for piece in pieces:
-            if piece.dtype != like.dtype:
-                raise ValueError(f"{name} is of kind {piece.dtype}")
-            if np.isfinite(like).all() and not np.isfinite(piece).all():
-                raise ValueError(f"{name} has entries that are not finite")
-        return pieces

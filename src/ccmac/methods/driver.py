@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -107,16 +107,6 @@ def observer_of(
     )
 
 
-class Saver(Protocol):
-    """Writes checkpoints when they are due."""
-
-    def due(self, count: int) -> bool:
-        """Whether to save after this iteration."""
-
-    def save(self, count: int, state: State) -> None:
-        """Write the state."""
-
-
 @dataclass
 class Outcome:
     """How a run ended."""
@@ -147,7 +137,7 @@ class Settings:
     observer: Observer | None = None
     callback: Callable[[int, Any], object] | None = None
     report: Report | None = None
-    saver: Saver | None = None
+    saver: Any = None  # writes checkpoints when they are due
     first: int = 0
     begun: float | None = None  # time.perf_counter() of the call; None: now
     trace: Trace = field(default_factory=Trace)

@@ -278,13 +278,7 @@ class Run:
         """
         if limits.checkpoint is None:
             return None
-        work = self.work
-        of_agents = hasattr(self.reference, "x")
-        places = (
-            positions(work, self.reference) if of_agents else None,
-            None if self.warm is None else positions(work, self.warm),
-        )
-        asked = Asked(work, self.method, self.request, self.reference, self.warm, places)
+        asked = Asked(self.work, self.method, self.request, self.reference, self.warm)
         saver = self.saver = Checkpoints.of(limits.checkpoint, asked)
         self.request = replace(self.request, planned=saver.planned, target=saver.target)
         return saver
