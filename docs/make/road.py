@@ -56,7 +56,7 @@ BACK = (
     ("Result", "results.py", "point, prices, bound,\nledger, trace, plan", QUIET),
     (
         "Finish",
-        "methods/finish.py",
+        "methods/run.py",
         "back to (x, z);\nprices, violations,\nproof of a contradiction",
         MONITOR,
     ),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.stopping import Check, Evidence, Stopping, over
-from ccmac.errors import GradientError, InputError, OutOfTime
+from ccmac.errors import GradientError, InputError
 from ccmac.inputs import Array, as_array, real_vector
 from ccmac.ledger import Ledger, Trace
 from ccmac.methods.base import Iteration, State
@@ -28,10 +28,6 @@ from ccmac.workspace import Workspace
 
 Report = Callable[[int, float, float, Ledger], None]  # iteration, bound, RelErr, bill
 HEALTH_EVERY = 10
-ABANDONED = (
-    "the time limit passed within iteration {}, which was given up and is not on the bill; "
-    "raise max_seconds"
-)
 NOTHING = 1e-12
 
 
@@ -118,7 +114,6 @@ class Outcome:
     looked: bool = False  # whether the check is a last look at the state
     relative_error: float = math.nan
     seconds: float = 0.0
-    notes: list[str] = field(default_factory=list)
 
     @property
     def proved(self) -> float:
@@ -152,21 +147,20 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     health = _Health(iteration, timed=settings.max_seconds is not None)
     relative_error = math.nan
     check = None
-    notes = list[str]()
     status = "max_iterations"
     count = settings.first
-    if count and settings.saver is not None and health.resume(state, count):
-        status = "finished"
+    if count and settings.saver is not None:  # as the run that saved this state had gone on
+        health.ask(state, count)
+        status = "finished" if iteration.finished(state) else status
 
     with _interruptible() as interrupted:
         runtime.notes.asked = interrupted.is_set
         while count < settings.max_iterations and status != "finished":
             count += 1
-            state, whole = _step(health, state, count, settings.max_seconds is not None)
-            if not whole:
-                count, notes = count - 1, [ABANDONED.format(count)]
-                break
-            state = state.agreed(runtime)
+            try:
+                state = iteration.step(state).agreed(runtime)
+            except GradientError as error:
+                raise GradientError(f"{error} (iteration {count})") from None
             if health.failed():
                 status = "diverged"
                 break
@@ -207,29 +201,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 break
     runtime.notes.asked = never
     seconds = time.perf_counter() - begun
-    return Outcome(status, state, count, check, False, relative_error, seconds, notes)
-
-
-def _step(health: _Health, state: State, count: int, timed: bool) -> tuple[State, bool]:
-    """The state after iteration ``count``, or, with False, the one before it.
-
-    The latter where the time limit passed long ago inside a step; the ledger is as it was then.
-    """
-    runtime = health.iteration.space.runtime
-    # A step may use up the state it is given.
-    kept = (state.copied(), runtime.ledger.as_dict()) if timed else None
-    try:
-        runtime.stepping = timed
-        return health.iteration.step(state), True
-    except GradientError as error:
-        raise GradientError(f"{error} (iteration {count})") from None
-    except OutOfTime:
-        if kept is None:
-            raise
-        runtime.ledger.restore(kept[1])
-        return kept[0], False
-    finally:
-        runtime.stepping = False
+    return Outcome(status, state, count, check, False, relative_error, seconds)
 
 
 class _Health:
@@ -251,11 +223,6 @@ class _Health:
         self._mixes = step["rounds"] > 0 and not step["averagings"]
         if self._mixes:
             self._turn *= math.ceil(runtime.averaging.rounds / step["rounds"])
-
-    def resume(self, state: State, count: int) -> bool:
-        """Ask as the run that saved this state had asked; whether it had come to its end."""
-        self.ask(state, count)
-        return bool(self.iteration.finished(state))
 
     def failed(self) -> bool:
         """Whether what was asked before the last step shows a blow-up."""

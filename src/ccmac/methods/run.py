@@ -1,9 +1,13 @@
-"""One run of a method on a workspace: what a caller brings, preparation, plan, loop, result."""
+"""One run of a method on a workspace: what a caller brings, preparation, plan, loop, result.
+
+The second half leads from the last state to a Result: point, multipliers, violations, verdict.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
+import platform
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -12,38 +16,49 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 
-from ccmac.certificates.bound import Proof, ProofJudge
+from ccmac.certificates.bound import Proof, ProofJudge, Proved
 from ccmac.certificates.farkas import (
     Farkas,
     Infeasibility,
+    closest_point_contradiction,
     early_contradiction,
     gathered_contradiction,
 )
-from ccmac.certificates.multipliers import Recovery
+from ccmac.certificates.multipliers import Multipliers, Recovery
 from ccmac.certificates.realized import Certifier, RealizedJudge
 from ccmac.certificates.recession import Recession
-from ccmac.certificates.stopping import Check, Stop
+from ccmac.certificates.stopping import Check, Stop, status_of
 from ccmac.certificates.users_rows import in_users_rows
-from ccmac.errors import InputError, OutOfTime
+from ccmac.errors import AssumptionWarning, InputError, OutOfTime
 from ccmac.inputs import Array, real_vector
 from ccmac.ledger import Trace
+from ccmac.linalg.ranks import redundant
 from ccmac.linalg.threads import blas_threads
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Asked, Checkpoints
 from ccmac.methods.direct import falling
 from ccmac.methods.driver import Outcome, Settings, drive, observer_of, positions, reporter, watched
-from ccmac.methods.finish import finish, late_result, without_solution
 from ccmac.methods.registry import Auto, refuse_unless_fit
 from ccmac.objectives.checks import check_problem
 from ccmac.objectives.custom import Custom
 from ccmac.plans import Alternative, Plan
+from ccmac.problem import Problem
+from ccmac.realizations.base import Realized
 from ccmac.results import Names, Result, Solution
+from ccmac.runtime import Runtime
 from ccmac.runtime.base import Piggyback
+from ccmac.version import __version__
 from ccmac.workspace import Workspace
+from ccmac.workspace.constraints import SummedConstraints
 
 LOG = logging.getLogger("ccmac")  # what is done and how it ended, for who listens
 LOG.addHandler(logging.NullHandler())
+DEPENDENT = (
+    "some equations count as dependent on the others, by convention ({}): what is said of the "
+    "error is about the problem without them; certificates['rows']['dropped'] lists them"
+)
 
 
 @dataclass(frozen=True)
@@ -204,8 +219,7 @@ class Run:
         """The point of the user's variables that a warm start gave."""
         if self.warm is None:
             return None
-        ends = np.cumsum(list(self.work.problem.d.values()))[:-1]
-        x = np.split(self.request.x0, ends)
+        x = _blocks(self.work.problem, self.request.x0)
         way = self.work.reduction
         return Solution(x if way is None else way.x(x), self.request.z0)
 
@@ -248,8 +262,7 @@ class Run:
             ended = [*stalled, (prepared, outcome, plan)]
             prepared, outcome, plan = min(ended, key=lambda end: end[1].proved)
         self._apply_probe()
-        notes = [*outcome.notes, *([] if saver is None else saver.notes)]
-        warnings = [*work.doubts, *self.warnings, *notes]
+        warnings = [*work.doubts, *self.warnings, *([] if saver is None else saver.notes)]
         return finish(work, prepared, outcome, plan, trace, warnings, seed)
 
     def _falling(self) -> Recession | None:
@@ -421,3 +434,265 @@ def probed(work: Workspace, seed: int) -> Piggyback:
             work.doubts.append(str(warning.message))
     rows = np.tile([float(spent), float(bool(work.doubts))], (len(work.problem.agents), 1))
     return work.runtime.piggyback(rows, whole=True)
+
+
+# -- from the last state to a Result ---------------------------------------------------------------
+def finish(
+    work: Workspace,
+    prepared: Prepared,
+    outcome: Outcome,
+    plan: Plan,
+    trace: Trace,
+    notes: list[str],
+    seed: int,
+) -> Result:
+    """Build the Result; what it still has to compute is charged to ``monitor``."""
+    problem = work.problem
+    runtime = work.runtime
+    judge = prepared.judge
+    check = outcome.check
+    with runtime.ledger.phase("monitor"):
+        bound = _certificate(prepared, outcome)
+        x, z = prepared.iteration.point(outcome.state)
+        if bound is not None:
+            x = bound.x
+            z = np.broadcast_to(bound.z, z.shape)
+        if bound is not None and bound.report is not None:
+            report = bound.report
+            seen = Seen(z[:1], dict(report.residuals), report.multipliers, None, report.objective)
+        elif outcome.status == "diverged":
+            seen = Seen(runtime.average(z))
+        else:
+            repaired = check is not None and check.certificate is bound
+            seen = _looked(work, judge, bound, (x, z), repaired=repaired)
+        if bound is not None:
+            seen.residuals["stationarity"] = bound.stationarity
+        _refute(work)
+    source = _source(work, prepared, check, bound)
+    evidence = None if check is None else check.evidence
+    met = evidence is not None and evidence.met and evidence.kind == "reference"
+    rests = "reference" if met else source
+    if seen.infeasibility is not None:
+        check = Check(math.nan, verdict=seen.infeasibility)
+    elif check is not None and evidence is not None and rests == "estimated":
+        check = replace(check, evidence=evidence.resting_on(rests))
+    error = math.nan if bound is None or seen.infeasibility is not None else bound.error
+    checked = [] if prepared.stopping is None else prepared.stopping.notes
+    late = [text for text in work.doubts if text not in notes]
+    facts = _facts(work, bound, rests)
+    rows = facts.get("rows", {}).get("dropped", {})
+    near = isinstance(work.constraints, SummedConstraints) or "rank_cut" in facts
+    if near and {"coupled", "shared"} & rows.keys():
+        checked = [*checked, DEPENDENT.format(facts["rows"]["convention"])]
+    notes = [*late, *notes, *prepared.notes, *checked, *runtime.notes.warnings]
+    return Result(
+        _blocks(problem, x),
+        np.array(seen.mean[0]),
+        seen.multipliers,
+        status_of(outcome.status, check),
+        objective=seen.objective,
+        residuals={k: float(v) for k, v in seen.residuals.items()},
+        error_bound=math.nan if source == "estimated" else error,
+        error_estimate=error if rests == "estimated" else math.nan,
+        iterations=outcome.iterations,
+        seconds=outcome.seconds,
+        relative_error=outcome.relative_error,
+        trace=trace,
+        plan=plan,
+        certificates={**prepared.certificates, **facts},
+        infeasibility=seen.infeasibility,
+        warnings=notes,
+        **_about(work, seed),
+    )
+
+
+@dataclass
+class Seen:
+    """What is known of the point returned: mean z, violations, multipliers, a conflict, F."""
+
+    mean: Array
+    residuals: dict[str, float] = field(default_factory=dict)
+    multipliers: Multipliers | None = None
+    infeasibility: Infeasibility | None = None
+    objective: float = math.nan
+
+
+def _looked(
+    work: Workspace,
+    judge: Realized | None,
+    bound: Proved | None,
+    point: tuple[Array, Array],
+    *,
+    repaired: bool,
+) -> Seen:
+    """Violations, values and multipliers where no bound has brought them.
+
+    A point that was not ``repaired`` proves nothing about the equations.
+    """
+    recovery = Recovery(work)
+    x, z = point
+    residuals, mean, _ = recovery.violations(x, z)
+    values = _values(work.problem, work.runtime, x, mean)
+    seen = Seen(mean, residuals)
+    if bound is not None and bound.w is not None and judge is not None and repaired:
+        seen.infeasibility = closest_point_contradiction(work, recovery, judge, bound.w, residuals)
+    if bound is not None:
+        multiplier = bound.multiplier[None]
+        if bound.w is not None and judge is not None:
+            multiplier = bound.multiplier
+            if multiplier.shape[1]:
+                common = judge.system.common_multiplier(multiplier)
+                multiplier = common[:, : recovery.coupling.width]
+        seen.multipliers = recovery.multipliers(
+            bound.gradient_x.copy(), bound.gradient_z.copy(), multiplier
+        )
+    seen.objective = float(values.value[0])
+    return seen
+
+
+def late_result(work: Workspace, request: Request, seconds: float) -> Result:
+    """The start, about which nothing is known: time was over in the setup."""
+    return Result(
+        _blocks(work.problem, request.x0),
+        request.z0,
+        None,
+        "max_iterations",
+        seconds=seconds,
+        warnings=["the time limit passed during the setup; raise max_seconds"],
+        **_about(work, request.seed),
+    )
+
+
+def without_solution(
+    work: Workspace, verdict: Infeasibility | Recession, seed: int, **more: Any
+) -> Result:
+    """The Result of a problem that is proved to have no solution; ``more`` of its fields."""
+    problem = work.problem
+    x = [np.zeros(k) for k in problem.d.values()]
+    more |= _about(work, seed)
+    z = np.zeros(problem.q)
+    if isinstance(verdict, Infeasibility):
+        return Result(x, z, None, "infeasible", infeasibility=verdict, **more)
+    direction = {"x": [v.tolist() for v in verdict.x], "z": verdict.z.tolist()}
+    more["certificates"] = {"direction": direction, "fall": verdict.fall, "defect": verdict.defect}
+    more["warnings"] = [verdict.message]
+    return Result(x, z, None, "unbounded", objective=-math.inf, **more)
+
+
+def _about(work: Workspace, seed: int) -> dict[str, Any]:
+    """The fields of every Result: whose it is, what it cost, how it came about."""
+    runtime = work.runtime
+    return {
+        "ledger": runtime.ledger,
+        "provenance": provenance(runtime, seed),
+        "agents": runtime.owned,
+        "_problem": work.problem if work.problem.complete else None,
+    }
+
+
+def _refute(work: Workspace) -> None:
+    """Doubts about constants that gradients of this run have refuted; one reduction where some
+    objective is its owner's own.
+    """
+    if not work.declared:
+        return
+    members = [agent.objective for agent in work.problem.agents.values()]
+    found = [f.refuted() if isinstance(f, Custom) else "" for f in members]
+    received = work.runtime.total(np.array([[float(bool(text))] for text in found]))
+    if received[0]:
+        texts = [
+            f"agent {i}, objective: {text}"
+            for i, text in zip(work.problem.agents, found, strict=True)
+            if text
+        ]
+        for text in texts:
+            warnings.warn(AssumptionWarning(text), stacklevel=2)
+        work.doubts += texts or ["constants that another agent declared are refuted by gradients"]
+
+
+def _certificate(prepared: Prepared, outcome: Outcome) -> Proved | None:
+    """The bound found by the stopping rule, else a quick one from the method's dual state."""
+    if outcome.check is not None and outcome.check.certificate is not None:
+        return outcome.check.certificate
+    judge = prepared.judge
+    if outcome.status == "diverged" or judge is None or not 0 < judge.objective.mu < math.inf:
+        return None
+    iteration = prepared.iteration
+    state = outcome.state
+    dual = iteration.dual(state, judge)
+    if dual is None:
+        return None
+    return Certifier(judge).look(iteration.embedded(state, judge), dual).bound
+
+
+def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Piggyback:
+    """The objectives at the point returned; they travel with the multipliers, if any."""
+    pairs = zip(problem.agents.values(), _blocks(problem, x), strict=True)
+    rows = [[agent.objective.value(block, mean[0])] for agent, block in pairs]
+    # The last message of a run: sums that were to travel in the next one travel here.
+    return runtime.piggyback(np.array(rows, dtype=np.float64))
+
+
+def _source(work: Workspace, prepared: Prepared, check: Check | None, bound: Proved | None) -> str:
+    """On what the bound's spectral ends and constants rest."""
+    evidence = None if check is None else check.evidence
+    if evidence is not None and evidence.met and evidence.kind != "reference":
+        rests = evidence.rests
+    elif bound is None:
+        return "nothing"
+    elif bound.w is not None and prepared.judge is not None:
+        rests = prepared.judge.system.interval.source
+    else:
+        rests = "proved"
+    if work.doubts:
+        return "estimated"
+    return "supplied" if rests == "proved" and work.declared else rests
+
+
+def _facts(work: Workspace, bound: Proved | None, rests: str) -> dict[str, Any]:
+    """What is said of the bound in ``Result.certificates``."""
+    facts: dict[str, Any] = {"rests_on": rests}
+    known = work.constraints
+    if bound is not None and bound.w is None and known is not None:
+        facts["rows"] = {
+            "rank": known.rank,
+            "least_singular_value": known.least,
+            "condition": known.condition,
+        }
+        dropped = {**known.redundant, "local": _redundant_own(work)}
+        if any(dropped.values()):
+            facts["rows"]["dropped"] = {kind: rows for kind, rows in dropped.items() if rows}
+            facts["rows"]["convention"] = known.convention
+        near = known.near_cut
+        if near["kept"] < 100 or near["dropped"] > 0.01:
+            facts["rank_cut"] = near
+    return facts
+
+
+def _redundant_own(work: Workspace) -> dict[str, list[int]]:
+    """Rows of C_i, by the agents here, that were left out as dependent."""
+    pairs = zip(work.problem.agents, work.local.spaces, strict=False)
+    return {str(i): rows for i, space in pairs if (rows := redundant(space.left))}
+
+
+def _blocks(problem: Problem, x: Array) -> list[Array]:
+    """x by agents, in arrays of their own."""
+    ends = np.cumsum(list(problem.d.values()))[:-1]
+    return [np.array(piece) for piece in np.split(x, ends)]
+
+
+def provenance(runtime: Runtime, seed: int) -> dict[str, Any]:
+    """Versions and settings for records; kappa_W of thousands of agents only if it was needed."""
+    return {
+        "ccmac": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "runtime": type(runtime).__name__.lower(),
+        "fused": runtime.fused,
+        "averaging": runtime.averaging.name,
+        "network": runtime.network.name,
+        "agents": runtime.n,
+        **({} if (known := runtime.network.known_condition) is None else {"kappa_W": known}),
+        "seed": seed,
+    }

@@ -35,7 +35,6 @@ class Runtime(ABC):
     sums_here: bool = False  # all agents are here, and a sum over them may be one product
     apart: bool = False  # whether every process keeps files of its own, and no others'
     watch: Callable[[Mapping[str, Any]], None] | None = None  # is called with facts of the run
-    stepping: bool = False  # whether a step is under way that may be given up
 
     def __init__(
         self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | str = "auto"
@@ -349,11 +348,9 @@ class Runtime(ABC):
         return self.n * max(sizes) <= 2 * sum(sizes) and not self.averaging.hides
 
     def mind_the_time(self) -> None:
-        """Ends a long setup, or a step long overdue, where one process can decide it for all."""
+        """Ends a long setup where one process can decide it for all."""
         setup = self.ledger.current == "setup"
-        # a step is given up a second after the time limit
-        end = self.notes.deadline + (0.0 if setup else 1.0)
-        if self.alone and (setup or self.stepping) and time.monotonic() > end:
+        if self.alone and setup and time.monotonic() > self.notes.deadline:
             raise OutOfTime("the time limit passed")
 
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
