@@ -32,6 +32,7 @@ travels has m floats. Cost: 1 argmin, 2 A, one averaging of m floats.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,7 +44,7 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import Shifted
 from ccmac.linalg.tolerances import SETTLED, SWELLED
-from ccmac.methods.base import Iteration, Prepared, Request, State, known, option, rows, vector
+from ccmac.methods.base import Iteration, Prepared, Request, S, State, known, option, rows, vector
 from ccmac.methods.local import LocalMinimisers, channel_curvatures
 from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
@@ -76,17 +77,61 @@ class CgState(State):
     over: bool = False
 
 
-class DualConjugateGradients(Iteration[CgState]):
-    """The iteration of the module text."""
+class TwoChannelDual(Iteration[S]):
+    """The dual of coupled rows and copies of z, met by local minimisations; its state has ``u``."""
 
     def __init__(self, work: Workspace, seed: int = 0) -> None:
         self.problem = work.problem
         self.runtime = work.runtime
         self.space = work.space
-        self.coupling, self.local = work.coupling, LocalMinimisers(work)
+        self.coupling = work.coupling
+        self.local = LocalMinimisers(work)
         self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
-        coupled, shared = channel_curvatures(work, self._energies, seed)
-        self.omega = coupled / shared
+        curvatures = channel_curvatures(work, self._energies, seed)
+        self.curvature, shared = (self._scale(c) for c in curvatures)
+        self.omega = self.curvature / shared
+
+    def _scale(self, curvature: float) -> float:
+        """A curvature as the method takes it."""
+        return curvature
+
+    @abstractmethod
+    def _energies(self, h: Array) -> Array:
+        """<h_i, T_i h_i>, a number an agent."""
+
+    def _warm(self, dual: Array | None, multiplier: Array | None) -> tuple[Array, Array]:
+        """(h, lambda) of a warm start, which enter the first iteration."""
+        h = self.space.zeros() if dual is None else dual[: self.space.z_end].copy()
+        known = np.zeros((1, self.coupling.width))
+        if multiplier is not None:
+            known[...] = multiplier[: self.coupling.width]
+        return h, known
+
+    def _adjoint(self, l: Array, n: Array) -> Array:
+        """h_i = (A_i'l, B_i'l + n_i)."""
+        h = self.space.zeros()
+        if not self.coupling.empty:
+            h = self.space.joined(*self.coupling.adjoint(l))
+        self.space.z(h)[...] += n
+        return h
+
+    def point(self, state: S) -> tuple[Array, Array]:
+        """The local minimisers at the multipliers taken last."""
+        u = state.u  # type: ignore[attr-defined]
+        return self.space.x(u), self.space.z(u)
+
+    def finished(self, state: S) -> bool:
+        """Nothing is left to gain, or rounding (or equations in conflict) forbid it."""
+        return state.over  # type: ignore[attr-defined,no-any-return]
+
+    def cost_with(self, scalars: int) -> Cost:
+        """An argmin, products there and back, an averaging with so many scalars."""
+        message = self.runtime.average_cost(self.coupling.width + self.space.q, scalars)
+        return Cost(argmins=1) + 2 * self.coupling.product_cost() + message
+
+
+class DualConjugateGradients(TwoChannelDual[CgState]):
+    """The iteration of the module text."""
 
     def _energies(self, h: Array) -> Array:
         return self.space.partial_dots(h, self.local.inverse(h))[:, 0]
@@ -94,15 +139,11 @@ class DualConjugateGradients(Iteration[CgState]):
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> CgState:
-        """The user's point; the multipliers of a warm start enter the first iteration."""
-        space = self.space
-        width = self.coupling.width
-        first = space.zeros() if dual is None else dual[: space.z_end].copy()
-        r_l, s_l, d_l, known = np.zeros((4, 1, width))
-        r_n, s_n = np.zeros((2, space.count, space.q))
-        if multiplier is not None:
-            known[...] = multiplier[:width]
-        return CgState(space.joined(x, z), first, r_l, r_n, s_l, s_n, d_l, known)
+        """The user's point."""
+        first, known = self._warm(dual, multiplier)
+        r_l, s_l, d_l = np.zeros((3, *known.shape))
+        r_n, s_n = np.zeros((2, self.space.count, self.space.q))
+        return CgState(self.space.joined(x, z), first, r_l, r_n, s_l, s_n, d_l, known)
 
     def step(self, state: CgState) -> CgState:
         """The local minimisers first, then one step of CG."""
@@ -124,10 +165,7 @@ class DualConjugateGradients(Iteration[CgState]):
     def _conjugate(self, state: CgState) -> CgState:
         r_l = state.r_l
         r_n = state.r_n
-        h = self.space.zeros()
-        if not self.coupling.empty:
-            h = self.space.joined(*self.coupling.adjoint(r_l))
-        self.space.z(h)[...] += self.omega * r_n
+        h = self._adjoint(r_l, self.omega * r_n)
         t = self.local.inverse(h)
         products = self.runtime.piggyback(self._products(r_l, r_n, h, t))
         q_l, q_n = self._image(t)
@@ -170,24 +208,14 @@ class DualConjugateGradients(Iteration[CgState]):
         own = share + self.omega * row_dots(r_n, r_n)
         return np.stack([own, self.space.partial_dots(h, t)[:, 0]], axis=1)
 
-    def point(self, state: CgState) -> tuple[Array, Array]:
-        """The local minimisers at the current multipliers."""
-        return self.space.x(state.u), self.space.z(state.u)
-
     def dual(self, state: CgState, realized: Realized) -> Dual | None:
         """u minimises the Lagrangian: its gradient is -K'lambda, unless curvature was shifted."""
         return None if self.local.shifted else Dual(None, state.multiplier)
 
-    def finished(self, state: CgState) -> bool:
-        """Nothing is left to reduce, or the residual grows: rounding, or equations in conflict."""
-        return state.over
-
     @property
     def cost(self) -> Cost:
         """Every iteration but the first (which has no adjoint products and no reduction)."""
-        products = 2 * self.coupling.product_cost()
-        message = self.runtime.average_cost(self.coupling.width + self.space.q, 2)
-        return Cost(argmins=1) + products + message
+        return self.cost_with(2)
 
 
 @dataclass(frozen=True)

@@ -37,23 +37,16 @@ from ccmac.certificates.bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.tolerances import SETTLED, SWELLED
-from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
-from ccmac.methods.local import ARMIJO, LocalMinimisers, channel_curvatures
+from ccmac.methods.base import Prepared, Request, State, known, rows, vector
+from ccmac.methods.cg import TwoChannelDual
+from ccmac.methods.local import ARMIJO
 from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
-from ccmac.workspace.declared import CurvatureTable
-from ccmac.workspace.equations import right_hand_sides
 
 MEMORY = 20
 SIZE = 2 * MEMORY + 1
 GRADIENT = 2 * MEMORY
-
-
-def _coarse(scale: float) -> float:
-    """To ten bits: the same from differences of minimisers that round differently."""
-    mantissa, exponent = math.frexp(scale)
-    return math.ldexp(round(mantissa * 1024), exponent - 10)
 
 
 @dataclass(frozen=True)
@@ -81,52 +74,44 @@ class LbfgsState(State):
     over: bool = False
 
 
-class DualLbfgs(Iteration[LbfgsState]):
+class DualLbfgs(TwoChannelDual[LbfgsState]):
     """The iteration of the module text."""
 
     def __init__(self, work: Workspace, seed: int = 0) -> None:
-        self.problem = work.problem
-        self.runtime = work.runtime
-        self.space = work.space
-        self.coupling, self.local = work.coupling, LocalMinimisers(work)
-        self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
         # displacement of the minimisers when curvature is probed, at most
-        self._probe = 1e-4 * self._strong_convexity(work.curvature)
-        origin = self.space.zeros()
-        self._rest, _ = self.local.minimise(origin, origin)
-        coupled, shared = map(_coarse, channel_curvatures(work, self._energies, seed))
-        self.omega = coupled / shared
-        self.curvature = coupled
+        table = work.curvature
+        known = [float(table.mu_x.min()), float(table.mu_z.mean()), float(table.mu.min())]
+        self._probe = 1e-4 * min(value for value in known if 0 < value < math.inf)
+        self._rest: Array | None = None
+        super().__init__(work, seed)
         self._root = math.sqrt(self.omega)
 
-    @staticmethod
-    def _strong_convexity(table: CurvatureTable) -> float:
-        known = [float(table.mu_x.min()), float(table.mu_z.mean()), float(table.mu.min())]
-        return min(value for value in known if 0 < value < math.inf)
+    def _scale(self, curvature: float) -> float:
+        """To ten bits: the same from differences of minimisers that round differently."""
+        mantissa, exponent = math.frexp(curvature)
+        return math.ldexp(round(mantissa * 1024), exponent - 10)
 
     def _energies(self, h: Array) -> Array:
         """<h, T h> by a difference of minimisers: T h = -(u(eps h) - u(0))/eps."""
+        if self._rest is None:
+            origin = self.space.zeros()
+            self._rest, _ = self.local.minimise(origin, origin)
         u, _ = self.local.minimise(self._probe * h, self._rest)
         return self.space.partial_dots(h, (self._rest - u) / self._probe)[:, 0]
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> LbfgsState:
-        """The user's point; the multipliers of a warm start enter the first iteration."""
-        space = self.space
+        """The user's point."""
+        h, known = self._warm(dual, multiplier)
         count = self.space.count
-        h = space.zeros() if dual is None else dual[: space.z_end].copy()
-        width = self.coupling.width
-        q = space.q
-        known = np.zeros((1, width))
-        if multiplier is not None:
-            known[...] = multiplier[:width]
+        q = self.space.q
         return LbfgsState(
-            space.joined(x, z),
+            self.space.joined(x, z),
             h,
             known,
             np.zeros((1, q)),
-            np.zeros((1, SIZE, width)),
+            np.zeros((1, SIZE, known.shape[1])),
             np.zeros((count, SIZE, q)),
             np.zeros((1, SIZE, SIZE)),
             np.zeros((count, 1)),
@@ -150,10 +135,7 @@ class DualLbfgs(Iteration[LbfgsState]):
             c = _direction(gram, 0, 1.0 / self.curvature)
         d_l = np.stack([c @ basis for basis in state.basis_l])
         d_n = np.stack([c @ basis for basis in state.basis_n])
-        h = self.space.zeros()
-        if not self.coupling.empty:
-            h = self.space.joined(*self.coupling.adjoint(d_l))
-        self.space.z(h)[...] += self._root * d_n
+        h = self._adjoint(d_l, self._root * d_n)
         trial = self._trial(state, state.h + alpha * h, d_l, d_n, alpha)
         before = float(trial.products[GRADIENT, 0])
         after = float(trial.squares[2, 0])
@@ -253,10 +235,6 @@ class DualLbfgs(Iteration[LbfgsState]):
             )
         return learnt, curved
 
-    def point(self, state: LbfgsState) -> tuple[Array, Array]:
-        """The local minimisers at the multipliers taken last."""
-        return self.space.x(state.u), self.space.z(state.u)
-
     def dual(self, state: LbfgsState, realized: Realized) -> Dual | None:
         """h, which the minimisers cancel where no local equation or shift adds to it."""
         if {"C", "D"} & self.problem.present or self.local.shifted:
@@ -266,20 +244,10 @@ class DualLbfgs(Iteration[LbfgsState]):
         realized.space.z(p)[...] *= realized.s
         return Dual(p, state.multiplier)
 
-    def finished(self, state: LbfgsState) -> bool:
-        """Nothing is left to gain, or rounding (or equations in conflict) forbid it."""
-        return state.over
-
     @property
     def cost(self) -> Cost:
         """Every iteration but the first (which has no adjoint products)."""
-        runtime = self.runtime
-        table = 3 * (SIZE + 3)
-        return (
-            Cost(argmins=1)
-            + 2 * self.coupling.product_cost()
-            + runtime.average_cost(self.coupling.width + self.space.q, table + 2)
-        )
+        return self.cost_with(3 * (SIZE + 3) + 2)
 
 
 @dataclass

@@ -84,8 +84,8 @@ class Span:
     def extended(self, v: Array, image: Array) -> tuple[Span, float]:
         """(span with v, an :meth:`outside` whose S v = ``image``; its length in the norm of S).
 
-        Made orthogonal before the product, so that no error of older images enters the new one. A
-        span that is full must be thinned first; what is rounding stays outside.
+        Made orthogonal before the product, so that no error of older images enters the new one.
+        What is rounding stays outside, and what has no room.
         """
         inside = self.P[: self.k] @ image
         v = v - inside @ self.P[: self.k]
@@ -98,19 +98,6 @@ class Span:
             return self, length
         self.P[self.k], self.E[self.k] = v / length, image / length
         return Span(self.P, self.E, self.k + 1), length
-
-    def thinned(self, c: Array, multiplier: Array) -> tuple[Span, Array]:
-        """(the newer half with P'c and ``multiplier``, both in the span; c in its coordinates)."""
-        half = self.k // 2
-        kept = np.stack([c[:half], self.E[:half] @ multiplier], axis=1)
-        turn, _ = np.linalg.qr(kept)
-        start = turn.shape[1]
-        newer = self.k - half
-        for side in (self.P, self.E):
-            side[: start + newer] = np.concatenate([turn.T @ side[:half], side[half : self.k]])
-        new = np.zeros_like(c)
-        new[: start + newer] = np.concatenate([turn.T @ c[:half], c[half : self.k]])
-        return Span(self.P, self.E, start + newer), new
 
 
 @dataclass(frozen=True)
@@ -179,7 +166,7 @@ class Reduced:
 
 
 FLOATS = 2**23  # of P and E together
-LEAST = 16  # vectors, however long they are
+LEAST = 64  # vectors, however long they are
 LENGTHS = np.array([0.5**j for j in range(8)])
 
 
@@ -294,7 +281,6 @@ class EliminatedNewton(Iteration[EliminatedState]):
 
     def step(self, state: EliminatedState) -> EliminatedState:
         """One vector more, then the best point of the span as far as it is known."""
-        state = self._thinned(state)
         h = self.explicit
         v = state.span.outside(state.s[0] - state.before[0])
         parts = [self._images(self._inverse(v))]
@@ -308,13 +294,6 @@ class EliminatedNewton(Iteration[EliminatedState]):
             self.work.ledger.charge(argmins=1)
             state = self._settled(state, state.c[0])
         return self._placed(state)
-
-    def _thinned(self, state: EliminatedState) -> EliminatedState:
-        """Room for one vector more."""
-        if state.k < self.capacity or self.capacity == self.explicit.rank:
-            return state
-        span, c = state.span.thinned(state.c[0], state.before[0])
-        return self._planned(replace(state, c=c[None], k=span.k))
 
     def _joined(self, state: EliminatedState, v: Array, image: Array) -> EliminatedState:
         """v in the span, and the gap at the point where s was received."""
