@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from inspect import signature
 from pathlib import Path
 from types import NoneType
-from typing import Any, NoReturn
+from typing import Any
 
 from ccmac.certificates.users_rows import lifted
 from ccmac.errors import InputError
-from ccmac.inputs import of_kind, whole
+from ccmac.inputs import of_kind, positive, whole
 from ccmac.ledger import Costs
-from ccmac.methods.base import Method, Request, State, options_of
-from ccmac.methods.registry import REGISTRY, parse
+from ccmac.methods.base import Method, Request, State
+from ccmac.methods.registry import parse
 from ccmac.methods.run import Limits, Run, starting_point
 from ccmac.network import Network, as_network
 from ccmac.plans import Plan
@@ -24,7 +22,7 @@ from ccmac.results import Result, Solution
 from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.stack import Stack
-from ccmac.texts import nearest, shown
+from ccmac.texts import shown
 from ccmac.workspace import Workspace
 from ccmac.workspace.scales import refuse_extreme
 
@@ -47,7 +45,6 @@ def solve(
     progress: bool | None = None,
     seed: int = 0,
     threads: int | None = None,
-    **moved: Any,
 ) -> Result:
     """Solve a CC-MAC problem (or a J-channel Stack) over a network.
 
@@ -90,8 +87,6 @@ def solve(
         Of the setup's random starts.
     threads : int, optional
         BLAS threads of this process; None: one where blocks have fewer than 1,000 rows.
-    **moved
-        Refused, with the line that replaces it.
 
     Returns
     -------
@@ -106,10 +101,7 @@ def solve(
     >>> result.status, bool(result.error_bound < 1e-7)
     ('optimal', True)
     """
-    if moved:
-        _refuse_moved("solve", moved)
     limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress, threads)
-    _check_tolerance(tol)
     with _explained(problem):
         work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
         return run_on(work, asked, tol, reference, warm_start, costs, seed).solve(limits)
@@ -127,7 +119,6 @@ def plan(
     warm_start: Solution | None = None,
     reference: Any = None,
     seed: int = 0,
-    **moved: Any,
 ) -> Plan:
     """What :func:`solve` would do and its predicted ledger; executes the setup only.
 
@@ -139,8 +130,6 @@ def plan(
         Unit costs of gradients, products, rounds and bytes.
     runtime, averaging, warm_start, reference, seed : as in :func:`ccmac.solve`
         The conditions.
-    **moved
-        Refused, with the line that replaces it.
 
     Returns
     -------
@@ -156,9 +145,6 @@ def plan(
     >>> plan.method, plan.averaging_rounds
     ('cross-direct', 1)
     """
-    if moved:
-        _refuse_moved("plan", moved)
-    _check_tolerance(tol)
     with _explained(problem):
         work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
         run = run_on(work, asked, tol, reference, warm_start, costs, seed)
@@ -188,8 +174,8 @@ def checked_limits(
         whole("threads", threads, 1)
     if max_iterations is not None:
         max_iterations = whole("max_iterations", max_iterations, 1)
-    if max_seconds is not None and not _positive(max_seconds):
-        raise InputError(f"max_seconds = {shown(max_seconds)} must be a positive number")
+    if max_seconds is not None:
+        max_seconds = positive("max_seconds", max_seconds)
     if callback is not None and not callable(callback):
         raise InputError(f"callback: {shown(callback)} cannot be called; give a function")
     of_kind("progress", progress, (bool, NoneType), "True, False or None")
@@ -234,7 +220,6 @@ def run_on(
     known: Solution | None = None,
 ) -> Run:
     """One run on a workspace; ``known`` is the warm start as an earlier run on it found it."""
-    _check_tolerance(tol)
     if warm_start is not None and not (hasattr(warm_start, "x") and hasattr(warm_start, "z")):
         raise InputError(
             f"warm_start: expected a Solution or an earlier Result, got {type(warm_start).__name__}"
@@ -245,12 +230,13 @@ def run_on(
     x0, z0 = starting_point(work, warm_start)
     observed = reference is not None
     weights_only = observed and not hasattr(reference, "x")
+    tol = positive("tol", tol)
     request = Request(
-        float(tol),
+        tol,
         x0,
         z0,
         observed,
-        float(tol) if observed else float(tol) * float(tol),
+        tol if observed else tol * tol,
         (1.0, 0.0) if weights_only else (1.0, 1.0),
         costs or Costs(),
         seed,
@@ -281,29 +267,3 @@ def make_runtime(
 
         return Mpi(network, averaging=scheme)
     return InProcess(network, averaging=scheme)
-
-
-def _refuse_moved(function: str, given: Mapping[str, Any]) -> NoReturn:
-    """An option of a method or of the runtime is refused with the line that replaces it."""
-    name = next(iter(given))
-    if name == "fused":
-        raise InputError(
-            f"{function}: fused belongs to the runtime now; "
-            "write runtime=ccmac.InProcess(network, fused=False)"
-        )
-    for cls in REGISTRY.values():
-        if name in options_of(cls):
-            example = f"ccmac.methods.{cls.__name__}({name}={shown(given[name])})"
-            raise InputError(f"{function}: {name} is an option of a method; write method={example}")
-    known = signature(solve).parameters
-    raise InputError(f"{function}: keyword {name!r} is unknown; {nearest(name, known)}")
-
-
-def _check_tolerance(tol: Any) -> None:
-    if not _positive(tol):
-        raise InputError(f"tol = {shown(tol)} must be a positive number, such as 1e-6")
-
-
-def _positive(value: Any) -> bool:
-    number = isinstance(value, int | float) and type(value) is not bool
-    return number and 0 < value <= sys.float_info.max

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -27,7 +27,6 @@ FLAG = (bool, np.bool_)
 EQUAL = "=="
 AT_MOST = "<="
 AT_LEAST = ">="
-MEANT = {"=": EQUAL, "<": AT_MOST, "=<": AT_MOST, ">": AT_LEAST, "=>": AT_LEAST}
 Senses = NDArray[np.str_]
 
 
@@ -121,22 +120,20 @@ def text(where: str, value: Any) -> str:
 def folder(where: str, value: Any) -> Path:
     """A path."""
     of_kind(where, value, (str, os.PathLike), "a path")
-    if len(str(value).splitlines()) > 1:
-        raise InputError(f"{where}: {shown(value)} has several lines; give a path")
-    try:
-        if b"\0" in os.fsencode(value):
-            raise ValueError
-    except ValueError:
-        raise InputError(f"{where}: {shown(value)}: no file has such a name; give a path") from None
+    if steers(os.fspath(value)):
+        raise InputError(f"{where}: {shown(value)} has control characters; give a path")
     return Path(value)
 
 
-def as_array(where: str, value: Any) -> NDArray[Any]:
+def as_array(where: str, value: Any, wanted: str = "entries of one kind and length") -> Any:
     """An array of anything, but not ragged."""
     try:
-        return np.asarray(value)
+        # Some libraries' objects warn while they are turned into arrays; their dtype decides.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(value)
     except Exception:  # an object of another library may raise anything here
-        raise InputError(f"{where}: is ragged; give entries of one kind and length") from None
+        raise InputError(f"{where}: is ragged or not numeric; give {wanted}") from None
 
 
 def number(where: str, value: Any) -> float:
@@ -180,14 +177,7 @@ def _number(where: str, value: Any) -> float:
 
 
 def _real(where: str, value: Any) -> Array:
-    try:
-        # Some libraries' objects warn while they are turned into arrays; the dtype check below
-        # decides, not the warning.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            array = np.asarray(value)
-    except Exception:  # an object of another library may raise anything here
-        raise InputError(f"{where}: is ragged or not numeric; give real numbers") from None
+    array = as_array(where, value, "real numbers")
     _check_kind(where, array.dtype)
     with np.errstate(over="ignore"):  # what is longer than a double is infinite
         return np.asarray(array, dtype=np.float64)
@@ -222,8 +212,8 @@ def senses(where: str, value: Any, count: int) -> Senses | None:
         )
     for row, text in enumerate(given.tolist()):
         if text not in (EQUAL, AT_MOST, AT_LEAST):
-            remedy = f"'{MEANT[text]}'" if text in list(MEANT) else "'==', '<=' or '>='"
-            raise InputError(f"{where}, row {row}: {shown(text)} is no sense; write {remedy}")
+            remedy = "write '==', '<=' or '>='"
+            raise InputError(f"{where}, row {row}: {shown(text)} is no sense; {remedy}")
     clean = np.array(given.tolist(), dtype="<U2")
     return clean if (clean != EQUAL).any() else None
 
@@ -292,20 +282,17 @@ def names(where: str, value: Sequence[Any] | None, count: int) -> tuple[str, ...
 def one_name(where: str, value: Any) -> str:
     """A name: a text that is not empty, without control characters; numbers are written out."""
     text = str(value) if isinstance(value, str) or is_whole(value) else ""
-    if not text.strip():
-        raise InputError(f"{where}: {shown(value)} is no name; give a text that is not empty")
-    if steers(text):
-        raise InputError(f"{where}: {shown(value)} has control characters; leave them out")
+    if not text.strip() or steers(text):
+        remedy = "give a text that is not empty and has no control characters"
+        raise InputError(f"{where}: {shown(value)} is no name; {remedy}")
     return text
 
 
-def distinct(where: str, given: Iterable[str]) -> None:
+def distinct(where: str, given: Sequence[str]) -> None:
     """Refuse a name that is used twice."""
-    seen: dict[str, int] = {}
-    for k, name in enumerate(given):
-        if name in seen:
-            raise InputError(
-                f"{where}: the name {shown(name)} is used twice, for {seen[name]} and {k}; names "
-                "must differ, change one"
-            )
-        seen[name] = k
+    if len({*given}) < len(given):
+        k, name = next((k, name) for k, name in enumerate(given) if name in given[:k])
+        raise InputError(
+            f"{where}: the name {shown(name)} is used twice, for {given.index(name)} and {k}; "
+            "names must differ, change one"
+        )

@@ -7,8 +7,6 @@ operator also declares a static :class:`Cost`; that it equals the measured charg
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,34 +50,26 @@ def _joined(unit: str, one: int, other: int) -> int:
     return max(one, other) if unit in GREATEST else one + other
 
 
-class Cost(Mapping[str, int]):
-    """An immutable bundle of ledger units; adds, and multiplies by whole numbers.
+class Cost(dict[str, int]):
+    """A bundle of ledger units, zero where not named; adds, and multiplies by whole numbers.
 
     Of :data:`GREATEST` the larger counts in a sum, and a difference keeps what was there.
     """
 
-    __slots__ = ("_units",)
-
     def __init__(self, units: Mapping[str, int] | None = None, /, **more: int) -> None:
         merged = {**(units or {}), **more}
-        if unknown := merged.keys() - UNITS.keys():
-            raise _unknown("unit", sorted(unknown)[0], UNITS)
-        self._units = {u: int(k) for u, k in merged.items() if k}
+        for unit in merged.keys() - UNITS.keys():
+            raise _unknown("unit", unit, UNITS)
+        super().__init__({u: int(k) for u, k in merged.items() if k})
 
-    def __getitem__(self, unit: str) -> int:
+    def __missing__(self, unit: str) -> int:
         if unit not in UNITS:
             raise _unknown("unit", unit, UNITS)
-        return self._units.get(unit, 0)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._units)
-
-    def __len__(self) -> int:
-        return len(self._units)
+        return 0
 
     def __add__(self, other: Mapping[str, int]) -> Cost:
-        units = dict(self._units)
-        for unit, amount in (other._units if isinstance(other, Cost) else other).items():
+        units = dict(self)
+        for unit, amount in other.items():
             units[unit] = _joined(unit, units.get(unit, 0), amount)
         return Cost(units)
 
@@ -89,13 +79,12 @@ class Cost(Mapping[str, int]):
 
     def __mul__(self, times: int) -> Cost:
         kept = min(times, 1)
-        return Cost({u: k * (kept if u in GREATEST else times) for u, k in self._units.items()})
+        return Cost({u: k * (kept if u in GREATEST else times) for u, k in self.items()})
 
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        inner = ", ".join(f"{u}={self._units[u]}" for u in UNITS if u in self._units)
-        return f"Cost({inner})"
+        return f"Cost({', '.join(f'{u}={self[u]}' for u in UNITS if u in self)})"
 
 
 class Ledger:
@@ -262,17 +251,8 @@ class Costs:
 
 
 COLUMNS = (
-    "iteration",
-    "seconds",
-    "gradients",
-    "argmins",
-    "affine",
-    "products",
-    "rounds",
-    "modelled_rounds",
-    "bytes",
-    "relative_error",
-    "error_bound",
+    *("iteration", "seconds", "gradients", "argmins", "affine", "products", "rounds"),
+    *("modelled_rounds", "bytes", "relative_error", "error_bound"),
 )
 
 
@@ -302,6 +282,7 @@ class Trace:
     def __init__(self, limit: int = 20_000) -> None:
         self.limit = max(int(limit), 2)
         self._rows: list[tuple[float, ...]] = []
+        self._last: tuple[float, ...] = ()
         self._seen = 0
         self._stride = 1
 
@@ -309,49 +290,37 @@ class Trace:
         self, iteration: int, seconds: float, ledger: Ledger, relative_error: float, bound: float
     ) -> None:
         """Append one row."""
-        products = sum(ledger[unit] for unit in "ABCD")
-        row = (
-            iteration,
-            seconds,
-            ledger["gradients"],
-            ledger["argmins"],
-            ledger["affine"],
-            products,
-            ledger["rounds"],
-            ledger["modelled_rounds"],
-            ledger["bytes"],
-            relative_error,
-            bound,
-        )
-        if self._loose:
-            self._rows.pop()
-        self._rows.append(row)
+        spent = ledger.of("solve")
+        known: dict[str, float] = {"iteration": iteration, "seconds": seconds}
+        known |= {"products": sum(spent[unit] for unit in "ABCD")}
+        known |= {"relative_error": relative_error, "error_bound": bound}
+        self._last = tuple(known[name] if name in known else spent[name] for name in COLUMNS)
+        if self._seen % self._stride == 0:
+            self._rows.append(self._last)
         self._seen += 1
-        if len(self) > self.limit:
+        if len(self._rows) > self.limit:
             self._stride *= 2
-            self._rows = self._rows[: -1 if self._loose else None : 2]
-            if self._loose:
-                self._rows.append(row)
+            self._rows = self._rows[::2]
 
     @property
     def _loose(self) -> bool:
-        """Whether the last row is there only because it is the last."""
+        """Whether the last row is none of those that are kept at equal distances."""
         return self._seen > 0 and (self._seen - 1) % self._stride != 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rows) + self._loose
 
     @property
     def _table(self) -> Array:
-        return np.array(self._rows, dtype=np.float64).reshape(-1, len(COLUMNS))
+        rows = [*self._rows, self._last] if self._loose else self._rows
+        return np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
 
     def __getitem__(self, column: str) -> Array:
         """One column as an array."""
         if column not in COLUMNS:
             hint = nearest(column, COLUMNS)
             raise UnknownName(f"trace: column {shown(column)} is unknown; {hint}")
-        k = COLUMNS.index(column)
-        return np.array([row[k] for row in self._rows], dtype=np.float64)
+        return self._table[:, COLUMNS.index(column)]
 
     def as_dict(self) -> dict[str, list[float]]:
         """All columns."""
@@ -359,12 +328,8 @@ class Trace:
 
     def to_csv(self) -> str:
         """Comma-separated text with a header."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in self._table.tolist():
-            writer.writerow([f"{v:.10g}" for v in row])
-        return text.getvalue()
+        rows = (",".join(f"{v:.10g}" for v in row) for row in self._table.tolist())
+        return "\n".join([",".join(COLUMNS), *rows]) + "\n"
 
     def to_pandas(self) -> Any:
         """A DataFrame (needs pandas)."""
@@ -395,8 +360,9 @@ class Trace:
         self._seen, self._stride, self.limit = (
             int(counts[name]) for name in ("seen", "stride", "limit")
         )
-        if min(self._stride, self.limit - 1) < 1 or rows.shape[1:] != (len(COLUMNS),):
-            raise ValueError("the history is none")
-        if len(rows) != -(-self._seen // self._stride) + self._loose:
+        listed = [tuple(row) for row in rows.tolist()]
+        self._last = listed[-1] if listed else ()
+        self._rows = listed[: len(listed) - self._loose]
+        fits = rows.shape[1:] == (len(COLUMNS),) and min(self._stride, self.limit - 1) >= 1
+        if not fits or len(self._rows) != -(-self._seen // self._stride):
             raise ValueError("the rows of the history do not fit their counts")
-        self._rows = [tuple(row) for row in rows.tolist()]

@@ -25,6 +25,11 @@ ADVICE = {
 }
 
 
+FACTS = (
+    *("status", "message", "objective", "error_bound", "error_estimate", "relative_error"),
+    *("iterations", "seconds", "residuals", "ledger", "plan", "certificates", "provenance"),
+    "warnings",
+)
 FEW = 5
 """Entries, agents and rows that the text of a result lists."""
 
@@ -238,23 +243,7 @@ class Result(Solution):
 
     def as_dict(self, *, solution: bool = False) -> dict[str, Any]:
         """Everything but the trace, ready for JSON."""
-        names = (
-            "status",
-            "message",
-            "objective",
-            "error_bound",
-            "error_estimate",
-            "relative_error",
-            "iterations",
-            "seconds",
-            "residuals",
-            "ledger",
-            "plan",
-            "certificates",
-            "provenance",
-            "warnings",
-        )
-        record: dict[str, Any] = {name: getattr(self, name) for name in names}
+        record: dict[str, Any] = {name: getattr(self, name) for name in FACTS}
         record["ledger"] = self.ledger.as_dict()
         record["plan"] = None if self.plan is None else self.plan.as_dict()
         if self.infeasibility is not None:

@@ -23,26 +23,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ccmac.errors import SHOWN, InputError, cut
+from ccmac import errors
+from ccmac.errors import InputError
 
-__all__ = [
-    "DIGITS",
-    "MEGABYTE",
-    "SHOWN",
-    "cut",
-    "dumps",
-    "is_file",
-    "loads",
-    "nearest",
-    "open_file",
-    "WORDS",
-    "plain",
-    "read_text",
-    "shown",
-    "steers",
-]
-WORDS = 30
-"""Characters of their own that parsers add to a key or value that they complain about."""
+SHOWN = errors.SHOWN
+cut = errors.cut
 DIGITS = 40
 """Most digits of a whole number: far beyond any count or seed, far below what is slow to read."""
 MEGABYTE = 1 << 20
@@ -70,6 +55,12 @@ def nearest(name: Any, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {shown(lower[close[0]])}?"
     return f"take one of {cut(', '.join(names), 5 * SHOWN)}"
+
+
+def unfit(error: Exception) -> str:
+    """What a decoder of msgspec complains of, the place first: ``q: Expected `int` ...``."""
+    said, _, place = str(error).partition(" - at `$.")
+    return cut(f"{place.rstrip('`')}: {said}" if place else said, SHOWN + 30)
 
 
 def misnamed(module: str, name: str, known: Iterable[str]) -> AttributeError:

@@ -64,31 +64,6 @@ def test_a_killed_owner_ends_the_run_and_all_continue_to_the_same_bits(
             assert found["z"].tobytes() == whole.z.tobytes()
 
 
-KERNELS = ("Haswell", "SandyBridge", "Nehalem")  # as processors of different kinds would choose
-
-
-@pytest.mark.skipif(not os.environ.get("CCMAC_KINDS"), reason="20 CPU s: set CCMAC_KINDS=1")
-def test_owners_whose_processors_round_differently(tmp_path: Path, problem: ccmac.Problem) -> None:
-    """They solve, all find the same bound, and it holds."""
-    folder = trial(tmp_path, problem, 60.0)
-    ended = finish([start(folder, i, OPENBLAS_CORETYPE=KERNELS[i]) for i in range(N)])
-    assert [code for code, _, _ in ended] == [0] * N, ended
-    exact = solve_kkt(problem)
-    square = 0.0
-    bounds = set()
-    shared = set()
-    for i in range(N):
-        told = json.loads(ended[i][1])
-        assert told["status"] == "optimal"
-        bounds.add(told["error_bound"])
-        with np.load(folder / f"out-{i}" / f"solution-{i:04d}-{i:04d}.npz") as found:
-            square += float(np.sum((found[f"x{i}"] - exact.x[i]) ** 2))
-            z = found["z"]
-            shared.add(z.tobytes())
-    assert len(bounds) == len(shared) == 1
-    assert np.sqrt(square + np.sum((z - exact.z) ** 2)) <= bounds.pop()
-
-
 # -- files -----------------------------------------------------------------------------------------
 def test_an_agent_saved_is_the_agent_loaded(tmp_path: Path, problem: ccmac.Problem) -> None:
     agent = problem.agents[1]
@@ -133,7 +108,7 @@ def test_the_public_file_is_compared_by_what_it_says(tmp_path: Path) -> None:
         ('out = "out-1"', "", "out"),
         ("agent-1.key", "agent-0.key", "cannot be used"),
         ('folder = "agent-1"', 'folder = "agent"', "not found; give a directory"),
-        ("patience = 2.0", "patience = -1.0", "patience must be a positive number"),
+        ("patience = 2.0", "patience = -1.0", "patience: Expected `float` > 0.0"),
         ('0 = "127.0.0.1:', '0 = "127.0.0.1/', "is no address, such as host.example:7001"),
         ("listen =", "# listen =", "listen is missing: a neighbor dials us; or meet at a relay"),
         ('0 = "127', '0 = {dial = "sideways"} # "127', "Invalid enum value 'sideways'"),
@@ -142,8 +117,8 @@ def test_the_public_file_is_compared_by_what_it_says(tmp_path: Path) -> None:
         ("keys/authority.crt", "keys/agent-0.crt", "is not signed by"),
         ("keys/authority.crt", "keys/authority.key", "is no certificate (PEM)"),
         ("keys/agent-1.crt", "keys/agent-7.crt", "agent-7.crt"),
-        ("agents = 3", "agents = 0", "agents = 0 must be at least 1"),
-        ("tol = 1e-10", "tol = 0.0", "tol = 0.0 must be a positive number"),
+        ("agents = 3", "agents = 0", "agents: Expected `int` >= 1"),
+        ("tol = 1e-10", "tol = 0.0", "tol: Expected `float` > 0.0"),
         ('network = "path"', 'network = "pth"', "pth"),
         ("cross-apapc", "cross-apap", "cross-apap"),
         (

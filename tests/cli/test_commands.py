@@ -95,21 +95,6 @@ def test_solve_writes_what_it_prints(run: Run, saved: Path, tmp_path: Path) -> N
     assert int(rows[-1]["rounds"]) == record["ledger"]["solve"]["rounds"]
 
 
-def test_json_is_strict_and_alone_on_standard_output(run: Run, saved: Path) -> None:
-    told = run("solve", saved / "dispatch", "--json", "--out", "out")
-    record = json.loads(told.out, parse_constant=pytest.fail)
-    assert record["relative_error"] is None  # there is no reference: NaN is not JSON
-    assert "written to out" in told.err
-
-
-def test_a_warm_start_is_shorter(run: Run, saved: Path) -> None:
-    common = ("solve", saved / "calibration", "--method", "cross-apapc", "--tol", "1e-6", "--json")
-    cold = json.loads(run(*common, "--out", "first").out)
-    warm = json.loads(run(*common, "--warm-start", "first").out)
-    assert warm["status"] == "optimal"
-    assert warm["iterations"] < cold["iterations"] / 3
-
-
 def test_a_checkpoint_is_continued(run: Run, saved: Path) -> None:
     common = (
         "solve",
@@ -284,13 +269,6 @@ def test_complexity(run: Run, saved: Path) -> None:
     direct = complexity(Problem.load(saved / "dispatch"), Network.ring(6), radius=2.0)
     assert found["primitive"]["rounds"] == pytest.approx(direct.primitive["rounds"])
     assert found["measured"] is None
-
-
-def test_complexity_refuses_nothing_it_can_tell(run: Run, saved: Path) -> None:
-    """Without smoothness there is no T_sc; the geometry is still worth showing."""
-    found = json.loads(run("complexity", saved / "kinked", "--json").out)
-    assert found["numbers"]["T_sc"] is None
-    assert found["numbers"]["cross_factor"] == pytest.approx(1.0)
 
 
 def test_the_methods_are_listed_as_the_library_lists_them(run: Run) -> None:

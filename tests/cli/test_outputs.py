@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import os
 import signal
 import subprocess
@@ -11,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -66,19 +64,6 @@ def test_a_place_is_tried_before_the_solve(
     assert "cannot" in told.err
 
 
-def test_where_nothing_can_be_written_it_is_one_line(
-    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(solution, "atomic_write", full)
-    told = run("solve", saved / "dispatch", "--out", "out")
-    assert told.code == 1
-    assert told.err.count("\n") == 1
-    assert "No space left on device" in told.err
-
-
 def start(saved: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
     arguments = ["solve", str(saved / "calibration"), "--method", "cross-apapc", "--tol", "1e-13"]
     return subprocess.Popen(
@@ -96,21 +81,6 @@ def ctrl_c_is_heard() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_in_the_loop_keeps_the_state(
-    saved: Path, tmp_path: Path, number: int, code: int
-) -> None:
-    job = start(saved, tmp_path, "--checkpoint", "state", "--every", "1", "--out", "out")
-    until = time.monotonic() + 60
-    while not list((tmp_path / "state").glob("state-*.npz")) and time.monotonic() < until:
-        time.sleep(0.002)
-    job.send_signal(number)
-    _, err = job.communicate(timeout=60)
-    assert job.returncode == code, err
-    assert "Traceback" not in err
-    assert len(ccmac.Result.load(tmp_path / "out").x) == 8
 
 
 @pytest.mark.parametrize(
@@ -131,28 +101,6 @@ def test_a_signal_in_the_setup_is_one_line(
     assert told.code == code
     assert told.err.startswith(f"error: {word}")
     assert told.err.count("\n") == 1
-
-
-def test_the_handler_of_a_program_stays(saved: Path) -> None:
-    """A library does not take SIGTERM over; only the command does."""
-    problem = Problem.load(saved / "calibration")
-    seen = []
-
-    def mine(number: int, frame: object) -> None:
-        pass
-
-    before = signal.signal(signal.SIGTERM, mine)
-    try:
-        ccmac.solve(
-            problem,
-            "ring",
-            "cross-apapc",
-            max_iterations=3,
-            callback=lambda *_: seen.append(signal.getsignal(signal.SIGTERM)),
-        )
-        assert [*seen, signal.getsignal(signal.SIGTERM)] == [mine] * 4
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def test_the_checkpoint_of_another_problem_is_refused_by_name(

@@ -58,11 +58,11 @@ def test_names_decide_who_sits_where() -> None:
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: ccmac.Problem([agent()], sense="=<"), "row 0: '=<' is no sense; write '<='$"),
+        (lambda: ccmac.Problem([agent()], sense="=<"), "row 0: '=<' is no sense; write '=='"),
         (lambda: ccmac.Problem([agent()], sense=["==", "="]), "row 1: '=' is no sense; write '=='"),
         (
             lambda: ccmac.Problem([agent(C=[[1, 0]], c=[1], C_sense="<", name="n")]),
-            r"agent 0 \(n\), C_sense, row 0: '<' is no sense; write '<='$",
+            r"agent 0 \(n\), C_sense, row 0: '<' is no sense; write '==', '<=' or '>='$",
         ),
         (lambda: ccmac.Problem([agent()], sense=["<="]), "1 entries but there are 2 rows"),
         (

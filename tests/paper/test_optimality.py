@@ -76,14 +76,6 @@ def test_the_physical_path_is_near_the_explicit_bound(name: str, degree: int) ->
     assert result.ledger["rounds"] <= 15.0 * explicit
 
 
-def test_bound_grows_with_the_accuracy() -> None:
-    family = families()["communication path"]
-    hard = family.build()
-    bounds = [lower_bound(hard, family.resource, tol) for tol in (1e-2, 1e-4, 1e-8)]
-    assert bounds == sorted(bounds)
-    assert bounds[0] < bounds[-1]
-
-
 def test_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["optimality", "--json", "--family", "six block"]) == 0
     record = json.loads(capsys.readouterr().out)

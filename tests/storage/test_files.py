@@ -7,8 +7,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ccmac.errors import InputError
 from ccmac.storage.files import atomic_directory, atomic_path, atomic_write, locked
@@ -16,14 +14,6 @@ from ccmac.storage.files import atomic_directory, atomic_path, atomic_write, loc
 
 def names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
-
-
-@given(data=st.binary(max_size=200))
-def test_bytes_come_back(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    target = tmp_path_factory.mktemp("bytes") / "state.bin"
-    atomic_write(target, data)
-    assert target.read_bytes() == data
-    assert names(target.parent) == ["state.bin"]
 
 
 def test_failed_block_leaves_the_old_file(tmp_path: Path) -> None:
@@ -51,11 +41,6 @@ def test_modes_follow_the_umask_and_keys_are_private(tmp_path: Path) -> None:
     assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_directory_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a directory"):
-        atomic_write(tmp_path, b"")
-
-
 def test_directory_appears_whole(tmp_path: Path) -> None:
     target = tmp_path / "runs" / "first"
     with atomic_directory(target) as folder:
@@ -75,16 +60,6 @@ def test_foreign_directory_is_refused_before_the_work(tmp_path: Path) -> None:
     assert not entered
     assert (tmp_path / "home" / "thesis.tex").read_text() == "years"
     assert names(tmp_path) == ["home"]
-
-
-def test_replace_removes_the_old_content(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "old").touch()
-    with atomic_directory(tmp_path / "run", replace="old|new") as folder:
-        (folder / "new").touch()
-        assert names(tmp_path / "run") == ["old"]
-    assert names(tmp_path / "run") == ["new"]
-    assert names(tmp_path) == ["run"]
 
 
 def test_what_others_put_there_is_not_replaced(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
 import ccmac
@@ -157,23 +155,6 @@ def refusal(directory: Path) -> str:
     return message
 
 
-@settings(max_examples=25)
-@given(cut=st.integers(0, 400), flip=st.integers(0, 10**6), mode=st.sampled_from(["cut", "flip"]))
-def test_damage_is_noticed(cut: int, flip: int, mode: str, tmp_path_factory: Any) -> None:
-    directory = tmp_path_factory.mktemp("damage") / "p"
-    problem(3).save(directory)
-    victim = directory / "agent-0001.npz"
-    content = bytearray(victim.read_bytes())
-    if mode == "cut":
-        content = content[: len(content) - 1 - cut]
-    else:
-        content[flip % len(content)] ^= 0x40
-    victim.write_bytes(bytes(content))
-    assert refusal(directory).startswith(
-        "agent 1, file agent-0001.npz: the content does not match its checksum"
-    )
-
-
 def edit_manifest(directory: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     path = directory / "problem.yaml"
     content = yaml.safe_load(path.read_text())
@@ -184,18 +165,21 @@ def edit_manifest(directory: Path, change: Callable[[dict[str, Any]], Any]) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.update(version=4), "has format version 4 but this program reads 1 to 3"),
-        (lambda m: m.update(format="other"), "does not describe a problem"),
-        (lambda m: m.pop("format"), "does not describe a problem"),
+        (lambda m: m.update(version=4), "version: Invalid enum value 4.*or update ccmac"),
+        (lambda m: m.update(format="other"), "format: Invalid enum value 'other'"),
+        (lambda m: m.pop("format"), "missing required field `format`"),
         (lambda m: m.pop("q"), "missing required field `q`"),
         (lambda m: m.update(q="3"), "Expected `int`, got `str`"),
-        (lambda m: m.update(q=-1), "must not be negative"),
+        (lambda m: m.update(q=-1), "q: Expected `int` >= 0"),
         (lambda m: m.update(n=6), "says n = 6 but lists 5 agents"),
         (lambda m: m.update(surprise=1), "unknown field `surprise`"),
-        (lambda m: m["agents"][1].update(file="../p/agent-0001.npz"), "agent 1: .*plain file name"),
-        (lambda m: m["agents"][1].update(file="/etc/passwd"), "agent 1: .*plain file name"),
-        (lambda m: m["agents"][1].update(file=""), "agent 1: .*plain file name"),
-        (lambda m: m["agents"][1].update(file=".."), "agent 1: .*plain file name"),
+        (
+            lambda m: m["agents"][1].update(file="../p/agent-0001.npz"),
+            r"\.file: Expected `str` matching",
+        ),
+        (lambda m: m["agents"][1].update(file="/etc/passwd"), r"\.file: Expected `str` matching"),
+        (lambda m: m["agents"][1].update(file=""), r"\.file: Expected `str` matching"),
+        (lambda m: m["agents"][1].update(file=".."), r"\.file: Expected `str` matching"),
         (lambda m: m["agents"].clear(), "lists 0 agents"),
     ],
 )
@@ -290,17 +274,17 @@ def _text(**changes: Any) -> np.ndarray:
         ("objective", np.array([1.0]), ".*objective: is not valid JSON"),
         ("objective", np.array("{"), ".*objective: is not valid JSON"),
         ("objective", np.array("[" * 100_000), ".*objective: is (nested too deeply|not valid)"),
-        ("objective", np.array("[]"), ".*objective: an objective needs kind and state"),
+        ("objective", np.array("[]"), ".*objective: Expected `object`, got `array`"),
         ("objective", _text(kind="os.system"), ".*objective: unknown objective 'os.system'"),
         ("objective", _text(kind="Custom"), ".*objective: the state of Custom has wrong entries"),
-        ("objective", _text(kind=["Box"]), r".*objective: unknown objective \['Box'\]"),
-        ("objective", _text(state=[1]), ".*objective: the state of Separable is not a mapping"),
+        ("objective", _text(kind=["Box"]), r".*objective: kind: Expected `str`, got `array`"),
+        ("objective", _text(state=[1]), ".*objective: state: Expected `object`, got `array`"),
         ("objective", _text(state={"w": 1}), ".*objective: the state of Separable has wrong"),
         ("objective", _text(state={"x": 1}), ".*objective: Separable, x: int is not a function"),
         ("objective", _text(state={"x": [1]}), ".*objective: has an unknown entry"),
         ("objective", _text(state={"x": {"odd": 1}}), ".*objective: has an unknown entry"),
         ("objective", _text(state={"x": {"array": "none"}}), ".*block none: is missing"),
-        ("objective", _text(state={"x": {"csr": "none"}}), ".*block none: lacks data, indices"),
+        ("objective", _text(state={"x": {"csr": "none"}}), ".*block none: lacks none.data"),
         (
             "objective",
             np.array(json.dumps({"kind": "SquaredDistance", "state": {"weight": -1}})),
@@ -320,11 +304,6 @@ def test_bad_content_with_a_good_checksum(
     with pytest.raises(InputError, match=f"^agent 1, {message}") as caught:
         load_problem(saved)
     assert "\n" not in str(caught.value)
-
-
-def test_missing_objective(saved: Path) -> None:
-    edit_agent(saved, lambda arrays: arrays.pop("objective"))
-    assert refusal(saved).startswith("agent 1, file agent-0001.npz, block objective: is missing")
 
 
 def test_a_vertical_problem_keeps_its_partition(tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ class Stop(Stopping):
         if not (rate > 0 and math.isfinite(ratio)):
             return blind
         far = max(10, count) if self.rate else 2 * blind
-        return min(max(1, math.ceil(math.log(max(ratio, 1.0)) / rate)), far)
+        return max(1, math.ceil(min(math.log(max(ratio, 1.0)) / rate, far)))
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """The judge's last word."""

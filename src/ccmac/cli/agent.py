@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ccmac.api import solve
-from ccmac.cli.options import AsJson, Log, Page, checkpoint, watching
+from ccmac.cli.options import AsJson, Log, Page, checkpoint, opt, watching
 from ccmac.cli.solution import try_out, write
 from ccmac.cli.solve import exit_code, report
 from ccmac.methods.registry import parse
@@ -31,8 +31,7 @@ def show(
     file: Annotated[Path, typer.Argument(metavar="ME.TOML", help="Who I am; see the page owners.")],
     *,
     patience: Annotated[
-        float | None,
-        typer.Option("--patience", min=1, help="Seconds after which a silent owner ends the run."),
+        float | None, opt("Seconds after which a silent owner ends the run.", min=1)
     ] = None,
     log: Log = None,
     status: Page = None,

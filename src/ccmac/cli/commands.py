@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ccmac.cli.options import opt
 from ccmac.version import __version__
 
 EPILOG = (
@@ -66,7 +67,7 @@ def _version(wanted: bool) -> None:
 
 def about(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, opt("Print the version.", "--version", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Convex problems shared by agents on a network: geometry, plan, certified solution."""

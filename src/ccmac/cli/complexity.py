@@ -7,14 +7,21 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from ccmac.api import solve
-from ccmac.cli.options import WIDTH, AsJson, Chosen, ProblemDir, fitted, grouped, load, print_json
+from ccmac.cli.options import (
+    AsJson,
+    Chosen,
+    ProblemDir,
+    fitted,
+    grouped,
+    load,
+    opt,
+    print_json,
+    table,
+)
 from ccmac.network import HELP, Network
-from ccmac.paper.complexity import OWN, Complexity, complexity
+from ccmac.paper.complexity import Complexity, complexity
 from ccmac.problem import Problem
 from ccmac.results import Result
 
@@ -41,17 +48,14 @@ NAMES = {
 def show(
     problem_dir: ProblemDir,
     *,
-    network: Annotated[str, typer.Option("--network", metavar="SPEC", help=HELP)] = "complete",
-    tol: Annotated[float, typer.Option("--tol", help="The accuracy eps of the orders.")] = 1e-6,
+    network: Annotated[str, opt(HELP, metavar="SPEC")] = "complete",
+    tol: Annotated[float, opt("The accuracy eps of the orders.")] = 1e-6,
     radius: Annotated[
-        float | None,
-        typer.Option("--radius", help="R >= ||w0 - w*||: adds the rows for convex objectives."),
+        float | None, opt("R >= ||w0 - w*||: adds the rows for convex objectives.")
     ] = None,
-    energy_radius: Annotated[
-        float, typer.Option("--energy-radius", help="R_E of the primitive ledger.")
-    ] = 1.0,
+    energy_radius: Annotated[float, opt("R_E of the primitive ledger.")] = 1.0,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Solve the problem and show its counts too.")
+        bool, opt("Solve the problem and show its counts too.", "--measure")
     ] = False,
     chosen: Chosen,
     as_json: AsJson = False,
@@ -98,58 +102,38 @@ def _print(found: Complexity, network: Network, result: Result | None) -> None:
         if found.numbers[name] is not None:
             note = "  (estimated)" if name in found.estimated else ""
             typer.echo(f"  {words:<33}{_number(found.numbers[name])}{note}")
-    console = Console(width=WIDTH, highlight=False)
-    console.print(_comparison(found))
-    parts = ", ".join(
-        f"{k} = {_number(found.primitive[k])}" for k in ("T", "Lambda_in", "Gamma_in")
-    )
-    typer.echo(f"The primitive ledger of CC-MAC: {parts}")
-    console.print(_primitive(found, result))
+    rows = [
+        (r.work, r.model, r.convexity, *map(_number, (r.gradients, r.affine, r.rounds)), r.remark)
+        for r in found.comparison
+    ]
+    typer.echo("\n" + table("method|model|convexity|>gradients|>affine|>rounds|", rows) + "\n")
+    parts = [f"{k} = {_number(found.primitive[k])}" for k in ("T", "Lambda_in", "Gamma_in")]
+    typer.echo(f"The primitive ledger of CC-MAC: {', '.join(parts)}\n")
+    measured = {unit: "" if result is None else _counted(result, unit) for unit in MEASURED}
+    orders = [
+        (unit, _number(found.primitive.get(unit)), count)
+        for unit, count in measured.items()
+        if found.primitive.get(unit) or count not in ("", "0")
+    ]
+    typer.echo(table("unit|>order|" + ("" if result is None else ">measured"), orders) + "\n")
+    if result is not None:
+        by = "" if result.plan is None else f" by {result.plan.method}, {result.plan.realization}"
+        ended = f"{result.status} after {result.iterations} iterations"
+        typer.echo(f"measured{by}: {ended}; solve phase only\n")
     if found.lift is not None and found.lift.rounds_per_iteration:
         lift = found.lift
-        typer.echo(
-            fitted(
-                f"The certified lift would exchange {lift.rounds_per_iteration:,} rounds an "
-                f"iteration: graph filter of degree {lift.graph_degree}, normalizers "
-                f"{lift.normalizers[0]} and {lift.normalizers[1]}, outer degree "
-                f"{lift.outer_degree}.",
-                indent=0,
-            )
+        words = (
+            f"The certified lift would exchange {lift.rounds_per_iteration:,} rounds an iteration: "
+            f"graph filter of degree {lift.graph_degree}, normalizers {lift.normalizers[0]} and "
+            f"{lift.normalizers[1]}, outer degree {lift.outer_degree}."
         )
+        typer.echo(fitted(words, indent=0))
 
 
-def _comparison(found: Complexity) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("method", "model", "convexity", "gradients", "affine", "rounds", ""):
-        right = heading in ("gradients", "affine", "rounds")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "")
-    for row in found.comparison:
-        cells = [_number(v) for v in (row.gradients, row.affine, row.rounds)]
-        style = "bold" if row.model == OWN else None
-        table.add_row(row.work, row.model, row.convexity, *cells, row.remark, style=style)
-    return table
-
-
-def _primitive(found: Complexity, result: Result | None) -> Table:
-    table = Table("unit", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("order", justify="right")
-    if result is not None:
-        name = "" if result.plan is None else f" by {result.plan.method}, {result.plan.realization}"
-        table.add_column(f"measured{name}", justify="right")
-        table.caption = f"{result.status} after {result.iterations} iterations; solve phase only"
-        table.caption_justify = "left"
-    for unit in MEASURED:
-        order = found.primitive.get(unit)
-        counted = None if result is None else _counted(result, unit)
-        if order or counted:
-            measured = [] if counted is None else [f"{counted:,}"]
-            table.add_row(unit, _number(order), *measured)
-    return table
-
-
-def _counted(result: Result, unit: str) -> int:
+def _counted(result: Result, unit: str) -> str:
     """Solve phase; ``products`` are those with any block."""
-    return sum(result.ledger[u] for u in (tuple("ABCD") if unit == "products" else (unit,)))
+    units = tuple("ABCD") if unit == "products" else (unit,)
+    return f"{sum(result.ledger[u] for u in units):,}"
 
 
 def _number(value: float | None) -> str:

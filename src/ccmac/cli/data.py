@@ -6,9 +6,8 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from ccmac.cli.options import AsJson, print_json, wide_console
+from ccmac.cli.options import AsJson, print_json, table
 from ccmac.paper.data import RECORDS, Status, locate, resolve, status, verify
 
 __all__ = ["app"]
@@ -55,13 +54,18 @@ def _print(found: list[Status], as_json: bool) -> None:
     if as_json:
         print_json([asdict(one) for one in found])
         return
-    console = wide_console()
-    table = Table("set", "rows", "features", "size", "status", "path", box=None, pad_edge=False)
-    for one in found:
-        size = f"{one.size:,}" if one.size is not None else ""
-        where = str(one.path) if one.path else "(not on this machine)"
-        table.add_row(one.name, f"{one.rows:,}", f"{one.features:,}", size, one.state, where)
-    console.print(table)
+    rows = [
+        (
+            one.name,
+            f"{one.rows:,}",
+            f"{one.features:,}",
+            "" if one.size is None else f"{one.size:,}",
+            one.state,
+            one.path or "(not on this machine)",
+        )
+        for one in found
+    ]
+    typer.echo(table("set|>rows|>features|>size|status|path", rows))
     for one in found:
         if one.detail:
-            console.print(f"{one.name}: {one.detail}", markup=False, highlight=False)
+            typer.echo(f"{one.name}: {one.detail}")

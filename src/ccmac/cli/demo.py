@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ccmac.cli.options import fitted
+from ccmac.cli.options import fitted, opt
 from ccmac.paper import demo
 from ccmac.storage.files import atomic_write, try_file
 
@@ -15,9 +15,7 @@ EPILOG = "Example: `ccmac demo --out my-demo`, then open my-demo/demo.html in a 
 
 
 def show(
-    out: Annotated[
-        Path, typer.Option("--out", help="Directory for demo.png and demo.html.")
-    ] = Path("ccmac-demo"),
+    out: Annotated[Path, opt("Directory for demo.png and demo.html.")] = Path("ccmac-demo"),
 ) -> None:
     """Solve a bundled vertical federated problem and tell the story; needs no network.
 

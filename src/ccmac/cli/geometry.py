@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ccmac.angles.measure import geometry
-from ccmac.cli.options import AsJson, ProblemDir, fitted, print_json
+from ccmac.cli.options import AsJson, ProblemDir, fitted, opt, print_json
 from ccmac.network import HELP, as_network
 from ccmac.problem import Problem
 
@@ -21,10 +21,9 @@ EPILOG = (
 def show(
     problem_dir: ProblemDir,
     *,
-    network: Annotated[str | None, typer.Option("--network", metavar="SPEC", help=HELP)] = None,
+    network: Annotated[str | None, opt(HELP, metavar="SPEC")] = None,
     tolerance: Annotated[
-        float | None,
-        typer.Option("--tolerance", help="Angles (radians) below this count as common directions."),
+        float | None, opt("Angles (radians) below this count as common directions.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ccmac.cli.options import opt
 from ccmac.errors import InputError
-from ccmac.storage.keys import DAYS, described, make_keys, request, sign
-from ccmac.storage.owner import LARGEST
+from ccmac.storage.owner import AGENTS, DAYS
 
 
 class TrialByDefault(typer.core.TyperGroup):
@@ -24,7 +24,7 @@ class TrialByDefault(typer.core.TyperGroup):
 
 
 app = typer.Typer(cls=TrialByDefault, no_args_is_help=True, help="Keys and certificates of owners.")
-Days = Annotated[int, typer.Option("--days", min=1, max=36500, help="How long they are good.")]
+Days = Annotated[int, opt("How long they are good.", "--days", min=1, max=36500)]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are written.")]
 
 
@@ -32,12 +32,8 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are
 def trial(
     directory: Folder,
     *,
-    agents: Annotated[
-        int, typer.Option("--agents", min=0, max=LARGEST["agents"], help="How many agents.")
-    ] = 0,
-    name: Annotated[
-        list[str] | None, typer.Option("--name", help="A certificate for this name; repeatable.")
-    ] = None,
+    agents: Annotated[int, opt("How many agents.", min=0, max=AGENTS)] = 0,
+    name: Annotated[list[str] | None, opt("A certificate for this name; repeatable.")] = None,
     days: Days = DAYS,
 ) -> None:
     """Make a small authority and certificates, for a trial.
@@ -48,19 +44,21 @@ def trial(
     names = [*(f"agent-{i}" for i in range(agents)), *(name or [])]
     if not names:
         raise InputError("keys: for whom? give --agents N, or --name NAME")
+    from ccmac.storage.keys import make_keys
+
     _list(make_keys(directory, names, days))
 
 
 @app.command("request", epilog="Example: `ccmac keys request mine --name agent-1`")
 def ask(
-    directory: Folder,
-    *,
-    name: Annotated[str, typer.Option("--name", help="What the public file calls this agent.")],
+    directory: Folder, *, name: Annotated[str, opt("What the public file calls this agent.")]
 ) -> None:
     """Make NAME.key, which stays here, and NAME.csr, which the authority signs.
 
     The same again renews: the key stays, and the run takes the new certificate by itself.
     """
+    from ccmac.storage.keys import request
+
     _list(request(directory, name))
 
 
@@ -74,6 +72,8 @@ def confirm(
     days: Days = DAYS,
 ) -> None:
     """Sign requests: NAME.crt next to NAME.csr. Look first whether they are from whom they say."""
+    from ccmac.storage.keys import sign
+
     for file in requests:
         _list(sign(authority, file, days))
 
@@ -81,6 +81,8 @@ def confirm(
 @app.command("show", epilog="Example: `ccmac keys show agent-1.crt`")
 def tell(file: Annotated[Path, typer.Argument(metavar="NAME.crt", help="A certificate.")]) -> None:
     """What a certificate says: names, how long, by whom, and its fingerprint for `revoked`."""
+    from ccmac.storage.keys import described
+
     typer.echo(described(file))
 
 

@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ccmac.cli.options import AsJson, print_json
+from ccmac.cli.options import AsJson, opt, print_json
 from ccmac.paper.optimality import CONSTANTS, IMPRACTICAL, KAPPA, REGIMES, Efficiency, report
 
 
 def show(
     as_json: AsJson = False,
-    family: Annotated[
-        list[str] | None, typer.Option("--family", help="Only this family; may be repeated.")
-    ] = None,
+    family: Annotated[list[str] | None, opt("Only this family; may be repeated.")] = None,
 ) -> None:
     """Run the methods on the hard families: measured / lower bound, and the frontier test."""
     rows = report(family)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from rich.console import Console
 
 from ccmac.errors import InputError
 from ccmac.ledger import Costs
@@ -23,10 +21,17 @@ from ccmac.storage.files import try_file
 from ccmac.texts import dumps, nearest, shown
 
 WIDTH = 80
+
+
+def opt(text: str, *names: str, **more: Any) -> Any:
+    """An option and its help; it is called as its parameter where no names are given."""
+    return typer.Option(*names, help=text, **more)
+
+
 ProblemDir = Annotated[
     Path, typer.Argument(metavar="PROBLEM_DIR", help="A directory written by problem.save(...).")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+AsJson = Annotated[bool, opt("Print one JSON document instead of text.", "--json")]
 KNOWN_COSTS = tuple(field.name for field in fields(Costs))
 
 
@@ -41,15 +46,11 @@ class Chosen:
     """The options that name a method and its options."""
 
     name: Annotated[
-        str, typer.Option("--method", help="auto, or a name that ccmac.available_methods() lists.")
+        str, opt("auto, or a name that ccmac.available_methods() lists.", "--method")
     ] = "auto"
-    realization: Annotated[
-        str | None,
-        typer.Option("--realization", help="averaged (default), certified or canonical."),
-    ] = None
+    realization: Annotated[str | None, opt("averaged (default), certified or canonical.")] = None
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="An option of the method; repeatable."),
+        list[str] | None, opt("An option of the method; repeatable.", "--set", metavar="NAME=VALUE")
     ] = None
 
     def method(self) -> Method:
@@ -69,33 +70,20 @@ class Chosen:
 class Conditions:
     """The options that say where, how exactly and at which costs."""
 
-    network: Annotated[str, typer.Option("--network", metavar="SPEC", help=HELP)] = "complete"
-    tol: Annotated[
-        float,
-        typer.Option("--tol", help="Certified error of (x, z), relative to max(1, its norm)."),
-    ] = 1e-6
-    averaging: Annotated[
-        str,
-        typer.Option(
-            "--averaging", help="relay (fewest rounds), tree (few bytes), masked or auto."
-        ),
-    ] = "auto"
+    network: Annotated[str, opt(HELP, metavar="SPEC")] = "complete"
+    tol: Annotated[float, opt("Certified error of (x, z), relative to max(1, its norm).")] = 1e-6
+    averaging: Annotated[str, opt("relay (fewest rounds), tree (few bytes), masked or auto.")] = (
+        "auto"
+    )
     costs: Annotated[
-        str | None,
-        typer.Option(
-            "--costs",
-            metavar="COSTS",
-            help="What the plan minimizes: gradient=1,product=0,round=1.",
-        ),
+        str | None, opt("What the plan minimizes: gradient=1,product=0,round=1.", metavar="COSTS")
     ] = None
 
 
-Log = Annotated[Path | None, typer.Option("--log", help="A file for what happens, as JSON lines.")]
+Log = Annotated[Path | None, opt("A file for what happens, as JSON lines.", "--log")]
 Page = Annotated[
     str | None,
-    typer.Option(
-        "--status", metavar="HOST:PORT", help="A page for browsers, and /metrics for Prometheus."
-    ),
+    opt("A page for browsers, and /metrics for Prometheus.", "--status", metavar="HOST:PORT"),
 ]
 
 
@@ -167,13 +155,15 @@ def print_json(value: Any) -> None:
     typer.echo(dumps(value))
 
 
-def wide_console() -> Console:
-    """As wide as the terminal; a pipe has no width, and would cut a table at 80 columns.
-
-    Brackets and colons are what they are: names are printed, not markup.
-    """
-    width = None if sys.stdout.isatty() else 200
-    return Console(width=width, markup=False, emoji=False)
+def table(head: str, rows: Iterable[Sequence[object]]) -> str:
+    """Columns under the words of ``head``; those whose word begins with ``>`` end on one line."""
+    names = head.split("|")
+    cells = [[name.removeprefix(">") for name in names], *([str(v) for v in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    sides = [">" if name.startswith(">") else "<" for name in names]
+    kinds = [f"{side}{width}" for side, width in zip(sides, widths, strict=True)]
+    lines = ("  ".join(map(format, row, kinds)) for row in cells)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def fitted(text: str, width: int = WIDTH, indent: int = 14) -> str:

@@ -7,19 +7,16 @@ from typing import Annotated
 
 import typer
 
+from ccmac.cli.options import opt
 from ccmac.owners.scaffold import new_owners, run_all
 
 app = typer.Typer(no_args_is_help=True, help="Runs between organisations: to begin with.")
 Place = Annotated[Path, typer.Argument(metavar="NAME", help="The folder of the run.")]
-Port = Annotated[int, typer.Option("--port", help="The first owner listens here, others after it.")]
-Requests = Annotated[
-    bool, typer.Option("--requests", help="Requests for certificates instead of a trial's.")
-]
+Port = Annotated[int, opt("The first owner listens here, others after it.", "--port")]
+Requests = Annotated[bool, opt("Requests for certificates instead of a trial's.", "--requests")]
 ByRelay = Annotated[
     str | None,
-    typer.Option(
-        "--relay", metavar="HOST:PORT", help="Nobody takes connections: all dial a relay, made too."
-    ),
+    opt("Nobody takes connections: all dial a relay, made too.", "--relay", metavar="HOST:PORT"),
 ]
 
 
@@ -27,11 +24,11 @@ ByRelay = Annotated[
 def new(
     place: Place,
     *,
-    agents: Annotated[str, typer.Option("--agents", help="The owners' names: north,south,west.")],
+    agents: Annotated[str, opt("The owners' names: north,south,west.")],
     port: Port = 7000,
     requests: Requests = False,
     relay: ByRelay = None,
-    cvxpy: Annotated[bool, typer.Option("--cvxpy", help="The example is in CVXPY.")] = False,
+    cvxpy: Annotated[bool, opt("The example is in CVXPY.", "--cvxpy")] = False,
 ) -> None:
     """Make a folder for each owner: settings, keys, an example, and a README. It runs as it is."""
     made = new_owners(place, agents.split(","), port, requests=requests, relay=relay, cvxpy=cvxpy)

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
 from ccmac.api import solve
-from ccmac.cli.options import AsJson, print_json, wide_console
+from ccmac.cli.options import AsJson, opt, print_json, table
 from ccmac.cli.solve import EXIT_CODES
 from ccmac.errors import InputError
 from ccmac.ledger import PHASES
@@ -27,25 +26,21 @@ def show(
         str, typer.Argument(help=f"A MATPOWER file (.m), or one of {', '.join(CASES)}.")
     ] = "case118",
     areas: Annotated[
-        str | None,
-        typer.Option(help="Agents are so many areas, or those of the column area or zone."),
+        str | None, opt("Agents are so many areas, or those of the column area or zone.")
     ] = None,
-    hours: Annotated[int, typer.Option(help="Horizon.", min=1)] = 1,
-    reserve: Annotated[float, typer.Option(help="Share of the demand kept as headroom.")] = 0.0,
+    hours: Annotated[int, opt("Horizon.", min=1)] = 1,
+    reserve: Annotated[float, opt("Share of the demand kept as headroom.")] = 0.0,
     ramp: Annotated[
-        float | None, typer.Option(help="Share of its capacity a unit may change in an hour.")
+        float | None, opt("Share of its capacity a unit may change in an hour.")
     ] = None,
     tighten: Annotated[
-        float | None,
-        typer.Option(help="Rate the quarter of the lines with the largest flows at this share."),
+        float | None, opt("Rate the quarter of the lines with the largest flows at this share.")
     ] = None,
-    load: Annotated[float, typer.Option(help="Factor of the demand.", min=0)] = 1.0,
-    shed: Annotated[
-        float | None, typer.Option(help="Price per MWh of demand that is not served.")
-    ] = None,
-    convention: Annotated[str, typer.Option(help="matpower or powermodels.")] = "matpower",
-    tol: Annotated[float, typer.Option(help="Relative to the cost.")] = 1e-8,
-    out: Annotated[Path | None, typer.Option(help="Write the picture there (PNG).")] = None,
+    load: Annotated[float, opt("Factor of the demand.", min=0)] = 1.0,
+    shed: Annotated[float | None, opt("Price per MWh of demand that is not served.")] = None,
+    convention: Annotated[str, opt("matpower or powermodels.")] = "matpower",
+    tol: Annotated[float, opt("Relative to the cost.")] = 1e-8,
+    out: Annotated[Path | None, opt("Write the picture there (PNG).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Dispatch a grid at least cost; print prices, full lines and what the run took."""
@@ -105,51 +100,40 @@ def summary(case: Dispatch, result: Any) -> dict[str, Any]:
 
 
 def _print(case: Dispatch, result: Any, facts: dict[str, Any]) -> None:
-    console = wide_console()
     grid = case.grid
     rounds = facts["rounds"]
     spent = ", ".join(f"{phase} {count}" for phase, count in rounds.items())
-    lines = [
+    typer.echo(
         f"{grid.name}: {grid.buses} buses, {len(grid.p_max)} units, {grid.lines} lines; "
-        f"{case.problem.n} agents, {case.problem.m} coupled rows",
+        f"{case.problem.n} agents, {case.problem.m} coupled rows\n"
         f"{result.status} after {result.iterations} iterations and {sum(rounds.values())} rounds "
-        f"({spent})",
-    ]
+        f"({spent})"
+    )
     if "cost" not in facts:
-        why = case.explain(result) if result.status == "infeasible" else result.message
-        console.print("\n".join([*lines, why]), highlight=False)
+        typer.echo(case.explain(result) if result.status == "infeasible" else result.message)
         return
-    lines.append(
+    typer.echo(
         f"cost {facts['cost']:,.2f}; balances met to {facts['imbalance']:.1e}, limits to "
         f"{facts['overload']:.1e} (per unit)\n"
     )
-    console.print("\n".join(lines), highlight=False)
     t = int(np.argmax(case.model.demand.sum(axis=1)))
-    _units(console, case, result, t)
-    _lines(console, case, result, t)
-
-
-def _units(console: Any, case: Dispatch, result: Any, t: int) -> None:
-    grid = case.grid
     p = case.generation(result)[t]
     price = case.prices(result)[t]
-    table = Table("unit at bus", "MW", "of", "price per MWh", box=None, pad_edge=False)
-    for k in np.argsort(-p)[:SHOWN]:
-        bus = int(grid.unit_bus[k])
-        top = grid.base * grid.p_max[k]
-        table.add_row(str(grid.bus[bus]), f"{p[k]:.1f}", f"{top:.1f}", f"{price[bus]:.3f}")
-    console.print(table)
-    console.print(f"prices from {price.min():.3f} to {price.max():.3f}", highlight=False)
-
-
-def _lines(console: Any, case: Dispatch, result: Any, t: int) -> None:
+    top = grid.base * grid.p_max
+    at = grid.unit_bus
+    units = [
+        (grid.bus[at[k]], f"{p[k]:.1f}", f"{top[k]:.1f}", f"{price[at[k]]:.3f}")
+        for k in np.argsort(-p)[:SHOWN]
+    ]
+    typer.echo(table("unit at bus|>MW|>of|>price per MWh", units))
+    typer.echo(f"prices from {price.min():.3f} to {price.max():.3f}\n")
     flow = case.flows(result)[t]
-    rating = case.grid.base * case.grid.rating
+    rating = grid.base * grid.rating
     full = np.flatnonzero(np.abs(flow) >= 0.999 * rating)
-    table = Table("full line", "MW", "rating", box=None, pad_edge=False)
-    for k in full[np.argsort(-rating[full])][:SHOWN]:
-        table.add_row(case.grid.line_name(int(k)), f"{flow[k]:.1f}", f"{rating[k]:.1f}")
-    console.print()
-    console.print(table if full.size else "no line is full", highlight=False)
+    lines = [
+        (grid.line_name(int(k)), f"{flow[k]:.1f}", f"{rating[k]:.1f}")
+        for k in full[np.argsort(-rating[full])][:SHOWN]
+    ]
+    typer.echo(table("full line|>MW|>rating", lines) if lines else "no line is full")
     if full.size > SHOWN:
-        console.print(f"and {full.size - SHOWN} more", highlight=False)
+        typer.echo(f"and {full.size - SHOWN} more")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ccmac import page
+from ccmac.cli.options import opt
 from ccmac.paper.experiments.report import write_report
 from ccmac.results import Result
 from ccmac.storage.files import atomic_write
@@ -16,9 +17,7 @@ from ccmac.storage.proofs import HEAD
 
 def show(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out of a solve or a suite.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The page to write.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[Path, opt("The page to write.", "-o", "--out")] = Path("report.html"),
 ) -> None:
     """Write a self-contained page: a result's answer and bill, or a suite's curves and tables.
 

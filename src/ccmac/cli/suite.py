@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from ccmac.cli.options import AsJson, print_json, wide_console
+from ccmac.cli.options import AsJson, opt, print_json
+from ccmac.cli.options import table as aligned
 from ccmac.errors import InputError
 from ccmac.paper.experiments import suite as suites
 from ccmac.paper.experiments.execute import run_suite
@@ -26,9 +26,7 @@ app = typer.Typer(
     help="Families of runs in YAML. Start with: ccmac suite run smoke --out out/smoke",
 )
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The --out of `ccmac suite run`.")]
-Profile = Annotated[
-    str | None, typer.Option("--profile", help="practical (default) or paper (modelled rounds).")
-]
+Profile = Annotated[str | None, opt("practical (default) or paper (modelled rounds).", "--profile")]
 
 
 @app.command("list")
@@ -45,32 +43,20 @@ def list_suites(as_json: AsJson = False) -> None:
     if as_json:
         print_json(rows)
         return
-    table = Table("suite", "runs", "what", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(str(row["name"]), str(row["runs"]), str(row["title"]))
-    wide_console().print(table)
+    typer.echo(aligned("suite|>runs|what", [(r["name"], r["runs"], r["title"]) for r in rows]))
 
 
 @app.command("run")
 def run(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A bundled suite or a file.")],
-    out: Annotated[Path, typer.Option("--out", help="Directory of the records.")],
+    out: Annotated[Path, opt("Directory of the records.")],
     *,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes, one thread each.")] = 1,
+    jobs: Annotated[int, opt("Processes, one thread each.", "--jobs", "-j")] = 1,
     profile: Profile = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Skip finished runs, redo broken ones.")
-    ] = False,
-    max_runs: Annotated[
-        int, typer.Option("--max-runs", help="Refuse a suite of more runs.")
-    ] = suites.MAX_RUNS,
-    only: Annotated[
-        str, typer.Option("--only", help="Only runs whose name contains this text.")
-    ] = "",
-    plugin: Annotated[
-        list[str] | None,
-        typer.Option("--plugin", help="Python file of METHODS, DATASETS, PROBLEMS."),
-    ] = None,
+    resume: Annotated[bool, opt("Skip finished runs, redo broken ones.", "--resume")] = False,
+    max_runs: Annotated[int, opt("Refuse a suite of more runs.")] = suites.MAX_RUNS,
+    only: Annotated[str, opt("Only runs whose name contains this text.")] = "",
+    plugin: Annotated[list[str] | None, opt("Python file of METHODS, DATASETS, PROBLEMS.")] = None,
 ) -> None:
     """Run a suite. Example: ccmac suite run comparison --out out/comparison --jobs 2"""
     plugins = [os.path.realpath(file) for file in plugin or ()]
@@ -99,15 +85,9 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
     absent = len(suite.runs) - len(records)
     broken = [r for r in records if not r.finished]
     if as_json:
-        content = {
-            "suite": suite.name,
-            "profile": suite.profile,
-            "runs": len(suite.runs),
-            "statuses": dict(counts),
-            "absent": absent,
-            "broken": [r.run.id for r in broken],
-        }
-        print_json(content)
+        facts = {"suite": suite.name, "profile": suite.profile, "runs": len(suite.runs)}
+        ids = [r.run.id for r in broken]
+        print_json({**facts, "statuses": dict(counts), "absent": absent, "broken": ids})
         return
     typer.echo(f"{suite.name} ({suite.profile}): {len(records)} of {len(suite.runs)} runs recorded")
     for state, count in sorted(counts.items()):
@@ -139,8 +119,8 @@ def verify(folder: Folder, as_json: AsJson = False) -> None:
 @app.command("figures")
 def figures(
     folder: Folder,
-    out: Annotated[Path | None, typer.Option("--out", help="Default: DIR/figures.")] = None,
-    formats: Annotated[str, typer.Option("--formats", help="For instance png,pdf.")] = "png,pdf",
+    out: Annotated[Path | None, opt("Default: DIR/figures.")] = None,
+    formats: Annotated[str, opt("For instance png,pdf.")] = "png,pdf",
 ) -> None:
     """Draw the suite's figures. Example: ccmac suite figures out/scaling --formats png"""
     from ccmac.paper.experiments.figures import draw
@@ -152,9 +132,7 @@ def figures(
 @app.command("table")
 def table(
     folder: Folder,
-    form: Annotated[
-        str, typer.Option("--format", help="markdown, latex, csv or json.")
-    ] = "markdown",
+    form: Annotated[str, opt("markdown, latex, csv or json.", "--format")] = "markdown",
 ) -> None:
     """Print the suite's table. Example: ccmac suite table out/robustness --format latex"""
     from ccmac.paper.experiments.tables import render

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from ccmac.api import make_runtime
-from ccmac.cli.options import AsJson, Log, Page, checkpoint, fitted, print_json, watching
+from ccmac.cli.options import AsJson, Log, Page, checkpoint, fitted, opt, print_json, watching
 from ccmac.cli.owners import ByRelay, Place, Port, Requests
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
@@ -22,7 +22,7 @@ from ccmac.network import as_network
 from ccmac.owners.scaffold import new_parties
 from ccmac.runtime import Runtime
 from ccmac.storage.files import atomic_write, try_file
-from ccmac.storage.owner import Mine, Neighbor, Public, checked_mine, checked_public, read_toml
+from ccmac.storage.owner import Mine, Neighbor, Positive, Public, checked_public, read_toml
 from ccmac.texts import shown
 from ccmac.vfl.between import Agreement, Terms, check_keys, check_own, predict, train
 from ccmac.vfl.files import (
@@ -56,8 +56,8 @@ class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     neighbors: dict[str, str | Neighbor] = {}
     names: list[str] = []
     revoked: list[str] = []
-    patience: float = 60.0
-    wait: float = 600.0
+    patience: Positive = 60.0
+    wait: Positive = 600.0
 
 
 class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,7 +89,7 @@ File = Annotated[Path, typer.Argument(metavar="ME.TOML", help="Who I am; see the
 def new(
     place: Place,
     *,
-    parties: Annotated[str, typer.Option("--parties", help="Their names: bank,shop,clinic.")],
+    parties: Annotated[str, opt("Their names: bank,shop,clinic.")],
     port: Port = 7000,
     requests: Requests = False,
     relay: ByRelay = None,
@@ -193,7 +193,7 @@ def connected(file: Path, me: Me, status: Any) -> Iterator[Runtime]:
         patience=link.patience,
         wait=link.wait,
     )
-    with Owner.of(file, checked_mine(file, mine), public).runtime(status) as runtime:
+    with Owner.of(file, mine, public).runtime(status) as runtime:
         yield runtime
 
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.storage.files import atomic_write
-from ccmac.storage.keys import make_keys, request
 from ccmac.storage.owner import address
 from ccmac.texts import dumps
 
@@ -154,6 +153,8 @@ def _folders(
     place: Path, names: Sequence[str], port: int, requests: bool, relay: str | None
 ) -> dict[str, Path]:
     """{owner: its folder, with key and certificate, or a request for one}; the relay's too."""
+    from ccmac.storage import keys
+
     if len(names) < 2:
         raise InputError("owners: give at least two names, as in north,south,west")
     if not 0 < port <= 65536 - len(names):
@@ -171,9 +172,9 @@ def _folders(
         atomic_write(place / "relay" / "relay.toml", text)
     if requests:
         for name, folder in folders.items():
-            request(folder, name)
+            keys.request(folder, name)
         return folders
-    make_keys(place / "authority", names)
+    keys.make_keys(place / "authority", names)
     for name, folder in folders.items():
         folder.mkdir(parents=True)
         for file in (f"{name}.key", f"{name}.crt"):

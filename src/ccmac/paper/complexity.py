@@ -164,7 +164,7 @@ def _comparison(
             T,
             coupled,
             coupled,
-            "z as coupled rows" if problem.q else "",
+            "z as rows" if problem.q else "",
         ),
     ]
     free = not _present(problem, "B")

@@ -15,6 +15,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from ccmac.inputs import is_sparse
 from ccmac.objectives import KINDS, Objective
 from ccmac.problem import CONIC, LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent
 from ccmac.storage.npz import read_file
-from ccmac.texts import cut, loads, shown
+from ccmac.texts import cut, loads, shown, unfit
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 OBJECTIVE = "objective"
@@ -70,11 +71,11 @@ def read_agent(i: int | str, path: Path, sha256: str) -> Agent:
     where = f"agent {i}, file {path.name}"
     arrays = Arrays(where, path, sha256)
     blocks: dict[str, Any] = {name: arrays.take(name) for name in BLOCKS if arrays.has(name)}
-    blocks |= {name: arrays.take(name, sparse=False) for name in LIMITS if arrays.has(name)}
-    if arrays.has(NAME):
-        blocks[NAME] = str(arrays.take(NAME, sparse=False))
-    if arrays.has("cones.kind"):
-        blocks["cones"] = _read_cones(where, arrays)
+    blocks |= {name: arrays.found[name] for name in LIMITS if name in arrays.found}
+    if NAME in arrays.found:
+        blocks[NAME] = str(arrays.found[NAME])
+    if "cones.kind" in arrays.found:
+        blocks["cones"] = _read_cones(where, arrays.found)
     inner = f"{where}, objective"
     try:
         tree = loads(str(arrays.take(OBJECTIVE, sparse=False)))
@@ -87,11 +88,10 @@ def read_agent(i: int | str, path: Path, sha256: str) -> Agent:
         raise InputError(f"{inner}: is nested too deeply; {AGAIN}") from None
 
 
-def _read_cones(where: str, arrays: Arrays) -> list[Cone]:
-    kinds, sizes = (arrays.take(f"cones.{part}", sparse=False) for part in ("kind", "size"))
+def _read_cones(where: str, arrays: Named) -> list[Cone]:
     known = {cls.kind: cls for cls in (Zero, Nonnegative, SecondOrder)}
     try:
-        pairs = zip(kinds.tolist(), sizes.tolist(), strict=True)
+        pairs = zip(arrays["cones.kind"].tolist(), arrays["cones.size"].tolist(), strict=True)
         return [known[kind](size) for kind, size in pairs]
     except (KeyError, TypeError, ValueError, InputError):
         raise InputError(f"{where}, cones: are damaged; {AGAIN}") from None
@@ -111,24 +111,23 @@ class Arrays:
 
     def __init__(self, where: str, path: Path, sha256: str) -> None:
         self.where = where
-        self.arrays = read_file(where, path, sha256)
+        self.found = read_file(where, path, sha256)
 
     def has(self, name: str) -> bool:
         """Whether a dense or sparse array of that name is there."""
-        return name in self.arrays or f"{name}.indptr" in self.arrays
+        return name in self.found or f"{name}.indptr" in self.found
 
     def take(self, name: str, *, sparse: bool | None = None) -> Any:
         """The array ``name``; ``sparse`` None takes whichever form is there."""
         if sparse is None:
-            sparse = f"{name}.indptr" in self.arrays
-        if not sparse:
-            if name not in self.arrays:
-                raise InputError(f"{self.where}, block {name}: is missing; {AGAIN}")
-            return self.arrays[name]
-        missing = [part for part in CSR_PARTS if f"{name}.{part}" not in self.arrays]
+            sparse = f"{name}.indptr" in self.found
+        needed = [f"{name}.{part}" for part in CSR_PARTS] if sparse else [name]
+        missing = [part for part in needed if part not in self.found]
         if missing:
-            raise InputError(f"{self.where}, block {name}: lacks {', '.join(missing)}; {AGAIN}")
-        return self._csr(name, *(self.arrays[f"{name}.{part}"] for part in CSR_PARTS))
+            lacks = f"lacks {', '.join(missing)}" if sparse else "is missing"
+            raise InputError(f"{self.where}, block {name}: {lacks}; {AGAIN}")
+        found = [self.found[part] for part in needed]
+        return self._csr(name, *found) if sparse else found[0]
 
     def _csr(self, name: str, data: Any, indices: Any, indptr: Any, shape: Any) -> sp.csr_array:
         """Every index is checked: a product with a bad one would read foreign memory."""
@@ -138,11 +137,17 @@ class Arrays:
                 raise ValueError
             matrix = sp.csr_array((data, indices, indptr), shape=(rows, columns))
             matrix.check_format(full_check=True)
+            return matrix
         except (TypeError, ValueError, IndexError, OverflowError):
-            raise InputError(
-                f"{self.where}, block {name}: is not a valid sparse matrix; {AGAIN}"
-            ) from None
-        return matrix
+            where = f"{self.where}, block {name}"
+            raise InputError(f"{where}: is not a valid sparse matrix; {AGAIN}") from None
+
+
+class Tree(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An objective as it is saved."""
+
+    kind: str
+    state: dict[str, Any]
 
 
 # -- objectives ------------------------------------------------------------------------------------
@@ -179,25 +184,21 @@ def _value(where: str, value: Any, name: str, arrays: Named) -> Any:
 
 
 def _build(where: str, node: Any, arrays: Arrays) -> Objective:
-    if not (isinstance(node, dict) and node.keys() == {"kind", "state"}):
-        raise InputError(f"{where}: an objective needs kind and state; save it again")
-    kind = node["kind"]
-    state = node["state"]
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(
-            f"{where}: unknown objective {shown(kind)}; known are {', '.join(sorted(KINDS))}"
-        )
-    if not isinstance(state, dict):
-        raise InputError(f"{where}: the state of {kind} is not a mapping; save it again")
-    arguments = {key: _read(where, value, arrays) for key, value in state.items()}
     try:
-        return KINDS[kind].from_state(arguments)
+        tree = msgspec.convert(node, Tree)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {unfit(error)}; {AGAIN}") from None
+    if tree.kind not in KINDS:
+        known = ", ".join(sorted(KINDS))
+        raise InputError(f"{where}: unknown objective {shown(tree.kind)}; known are {known}")
+    arguments = {key: _read(where, value, arrays) for key, value in tree.state.items()}
+    try:
+        return KINDS[tree.kind].from_state(arguments)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     except (TypeError, KeyError, ValueError, AttributeError, IndexError, OverflowError):
-        raise InputError(
-            f"{where}: the state of {kind} has wrong entries ({shown(sorted(arguments))})"
-        ) from None
+        wrong = f"the state of {tree.kind} has wrong entries ({shown(sorted(arguments))})"
+        raise InputError(f"{where}: {wrong}") from None
 
 
 def _read(where: str, node: Any, arrays: Arrays) -> Any:

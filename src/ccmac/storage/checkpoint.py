@@ -15,17 +15,17 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.runtime.base import Runtime
-from ccmac.storage.files import atomic_path
+from ccmac.storage.files import atomic_path, locked
 from ccmac.storage.npz import read_npz
 from ccmac.texts import cut
 
@@ -55,7 +55,7 @@ class Store:
         self.folder = folder
         self.runtime = runtime
         self.agents = agents or runtime.owned
-        self._lock: FileLock | None = None
+        self._held = ExitStack()
         self._next = 0
 
     def open(self) -> Saved | None:
@@ -86,9 +86,7 @@ class Store:
 
     def close(self) -> None:
         """The folder is anybody's again."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._held.close()
 
     def save(
         self,
@@ -123,20 +121,14 @@ class Store:
                 file.unlink(missing_ok=True)
 
     def _hold(self) -> None:
+        where = f"checkpoint {self.folder}"
+        busy = f"{where}: another run is writing there; wait for it, or choose another directory"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(self.folder / LOCK)
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise InputError(
-                f"checkpoint {self.folder}: another run is writing there; wait for it, or choose "
-                "another directory"
-            ) from None
+            self._held.enter_context(locked(self.folder / LOCK, busy))
         except OSError as error:
-            raise InputError(
-                f"checkpoint {self.folder}: cannot be written ({error.strerror}); choose another "
-                "directory"
-            ) from None
+            reason = f"cannot be written ({error.strerror}); choose another directory"
+            raise InputError(f"{where}: {reason}") from None
 
     def _saves(self) -> dict[int, list[tuple[range, Path]]]:
         """The files of every save, with their agents."""

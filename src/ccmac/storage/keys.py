@@ -16,14 +16,29 @@ from pathlib import Path
 from typing import Any
 
 from ccmac.errors import InputError
+from ccmac.runtime.identity import both_usages, certificates, fingerprint, names_of
 from ccmac.storage.files import atomic_write
+from ccmac.storage.owner import DAYS
 from ccmac.texts import MEGABYTE, open_file, shown
 
+try:
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        load_pem_private_key,
+    )
+except ImportError as error:
+    hint = "install it with: pip install 'ccmac[owners]'"
+    raise InputError(f"certificates cannot be made ({error}); {hint}") from None
+
 AUTHORITY = "authority"
-DAYS = 90
 AUTHORITY_DAYS = 3650  # and no certificate outlives it
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-HINT = "install it with: pip install 'ccmac[owners]'"
 
 
 def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[Path]:
@@ -33,12 +48,13 @@ def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[P
     """
     _check_names(names)
     for file in (directory / f"{name}{ending}" for name in names for ending in (".crt", ".key")):
-        _check_new(file)
+        if os.path.lexists(file):
+            raise InputError(f"{file}: is there already; choose another directory")
     issuer, signer, written = _authority(directory)
     for name in names:
         own = _new_key()
         signed = _signed(_certificate(name, own.public_key(), issuer, days), signer)
-        written += _write_key(directory / f"{name}.key", own)
+        written += _write(directory / f"{name}.key", own)
         written += _write(directory / f"{name}.crt", signed)
     return written
 
@@ -50,13 +66,12 @@ def request(directory: Path, name: str) -> list[Path]:
     """
     _check_names([name])
     place = directory / f"{name}.key"
-    x509 = _x509()
     written = []
     if os.path.lexists(place):
         own = _load_key(place)
     else:
         own = _new_key()
-        written = _write_key(place, own)
+        written = _write(place, own)
     asked = (
         x509.CertificateSigningRequestBuilder()
         .subject_name(_subject(name))
@@ -70,7 +85,6 @@ def sign(authority: Path, file: Path, days: int = DAYS) -> list[Path]:
 
     The certificate replaces an earlier one of the same name.
     """
-    x509 = _x509()
     try:
         asked = x509.load_pem_x509_csr(_read(file))
         names = asked.extensions.get_extension_for_class(x509.SubjectAlternativeName)
@@ -89,8 +103,6 @@ def sign(authority: Path, file: Path, days: int = DAYS) -> list[Path]:
 
 def described(file: Path) -> str:
     """What a certificate or a request says, in a few lines."""
-    from ccmac.runtime.identity import both_usages, certificates, fingerprint, names_of
-
     now = datetime.datetime.now(datetime.UTC)
     lines = []
     for one in certificates(str(file)):
@@ -107,14 +119,6 @@ def described(file: Path) -> str:
     return "\n".join(lines)
 
 
-def _x509() -> Any:
-    try:
-        from cryptography import x509
-    except ImportError as error:
-        raise InputError(f"certificates cannot be made ({error}); {HINT}") from None
-    return x509
-
-
 def _check_names(names: Sequence[str]) -> None:
     """Plain names, for files as for certificates."""
     for name in names:
@@ -125,20 +129,14 @@ def _check_names(names: Sequence[str]) -> None:
             )
 
 
-def _check_new(file: Path) -> None:
-    if os.path.lexists(file):
-        raise InputError(f"{file}: is there already; choose another directory")
-
-
 def _authority(directory: Path) -> tuple[Any, Any, list[Path]]:
     """(certificate, key, files written) of the authority in a folder; it is made once."""
-    x509 = _x509()
     certificate = directory / f"{AUTHORITY}.crt"
     key = directory / f"{AUTHORITY}.key"
     if not (os.path.lexists(certificate) or os.path.lexists(key)):
         signer = _new_key()
         issuer = _signed(_certificate("", signer.public_key(), None, AUTHORITY_DAYS), signer)
-        return issuer, signer, [*_write_key(key, signer), *_write(certificate, issuer)]
+        return issuer, signer, [*_write(key, signer), *_write(certificate, issuer)]
     try:
         signer = _load_key(key)
         issuer = x509.load_pem_x509_certificate(_read(certificate))
@@ -160,9 +158,6 @@ def _read(path: Path) -> bytes:
 
 
 def _load_key(path: Path) -> Any:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     try:
         return load_pem_private_key(_read(path), None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
@@ -170,26 +165,19 @@ def _load_key(path: Path) -> Any:
 
 
 def _new_key() -> Any:
-    _x509()
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def _subject(name: str) -> Any:
-    x509 = _x509()
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
 def _signed(builder: Any, key: Any) -> Any:
-    from cryptography.hazmat.primitives import hashes
-
     return builder.sign(key, hashes.SHA256())
 
 
 def _certificate(name: str, key: Any, issuer: Any, days: int) -> Any:
     """A certificate of an authority (``issuer`` None) or of an agent, not yet signed."""
-    x509 = _x509()
     root = issuer is None
     subject = _subject("ccmac trial authority" if root else name)
     now = datetime.datetime.now(datetime.UTC)
@@ -219,17 +207,12 @@ def _certificate(name: str, key: Any, issuer: Any, days: int) -> Any:
     return named.add_extension(both, False)
 
 
-def _write_key(path: Path, key: Any) -> list[Path]:
-    """For the owner's eyes only, from its first byte on."""
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    atomic_write(path, secret, private=True)
-    return [path]
-
-
-def _write(path: Path, signed: Any) -> list[Path]:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    atomic_write(path, signed.public_bytes(Encoding.PEM))
+def _write(path: Path, made: Any) -> list[Path]:
+    """A certificate or a request; a key, for its owner's eyes only from its first byte on."""
+    private = hasattr(made, "private_bytes")
+    if private:
+        text = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    else:
+        text = made.public_bytes(Encoding.PEM)
+    atomic_write(path, text, private=private)
     return [path]

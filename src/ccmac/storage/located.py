@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+import msgspec
 import yaml
 
 from ccmac.errors import InputError
-from ccmac.texts import DIGITS, SHOWN, cut, nearest, shown, steers
+from ccmac.texts import SHOWN, cut, nearest, read_text, shown, steers, unfit
 
 T = TypeVar("T")
 ENTRIES = 100_000
@@ -33,7 +35,6 @@ class Located:
     line: int
     file: str
     path: str = ""
-    size: int = 1
 
     def fail(self, message: str) -> NoReturn:
         """Raise an InputError that points at this value."""
@@ -117,106 +118,91 @@ class Located:
 def parse(text: str, file: str, *, entries: int = ENTRIES) -> Located:
     """The document of ``text`` as located values, at most ``entries`` of them."""
     try:
-        return _Builder(LOADER(text), file, entries).document()
+        _check_depth(text, file)
+        node = yaml.compose(text, LOADER)
+        if node is None:
+            raise InputError(f"{file}, line 1: the file is empty")
+        return _Reader(file, entries).located(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise InputError(f"{file}, line {line}: not YAML: {cut(str(error.problem))}") from None
+        said = " ".join(filter(None, (error.context, error.problem)))
+        raise InputError(f"{file}, line {line}: not YAML: {cut(said)}") from None
     except yaml.YAMLError as error:
         reason = (str(error).splitlines() or ["unreadable"])[0]
         raise InputError(f"{file}, line 1: not YAML: {cut(reason)}") from None
 
 
-@dataclass
-class _Builder:
-    """Values from the events of the parser, which are flat: depth is limited before it hurts."""
+def read_yaml(path: Path, kind: type[T], writer: str, limit: int, entries: int = ENTRIES) -> T:
+    """A file of at most ``limit`` bytes that ``writer`` made, of the types that ``kind`` has."""
+    try:
+        text = read_text(path, str(path), limit)
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; give a directory written by {writer}") from None
+    try:
+        return msgspec.convert(parse(text, str(path), entries=entries).plain(), kind)
+    except msgspec.ValidationError as error:
+        remedy = f"save it again with {writer}, or update ccmac"
+        raise InputError(f"{path}: {unfit(error)}; {remedy}") from None
 
-    loader: Any
-    file: str
-    limit: int
-    anchors: dict[str, Located] = field(default_factory=dict)
-    read: int = 0
 
-    def document(self) -> Located:
-        self.loader.get_event()  # the stream
-        if self.loader.check_event(yaml.StreamEndEvent):
-            raise InputError(f"{self.file}, line 1: the file is empty")
-        self.loader.get_event()  # the document
-        found = self.value("", 0, 0)
-        self.loader.get_event()
-        if not self.loader.check_event(yaml.StreamEndEvent):
-            line = self.loader.peek_event().start_mark.line + 1
-            raise InputError(f"{self.file}, line {line}: not YAML: a second document; give one")
-        return found
-
-    def value(self, path: str, depth: int, line: int) -> Located:
-        """The next value; its ``line`` is that of its key, where it has one."""
-        event = self.loader.get_event()
-        here = Located(None, line or event.start_mark.line + 1, self.file, path)
+def _check_depth(text: str, file: str) -> None:
+    """Of the parser's events, which are flat: what builds nodes of them calls itself."""
+    depth = 0
+    for event in yaml.parse(text, LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH:
-            here.fail(f"is nested more than {DEPTH} deep")
-        before = self.read
-        self.read += 1
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self.anchors:
-                here.fail(f"the alias {shown(event.anchor)} is unknown here")
-            here.value = self.anchors[event.anchor].value
-            self.read += self.anchors[event.anchor].size
-        elif isinstance(event, yaml.ScalarEvent):
-            here.value = self.scalar(event, here)
-        elif isinstance(event, yaml.MappingStartEvent):
-            here.value = self.entries(path, depth)
-        else:
-            here.value = self.items(path, depth)
-        here.size = self.read - before
-        if self.read > self.limit:
+            line = event.start_mark.line + 1
+            raise InputError(f"{file}, line {line}: is nested more than {DEPTH} deep")
+
+
+@dataclass
+class _Reader:
+    """Values from the nodes of a document; aliases count with what they stand for."""
+
+    file: str
+    left: int
+
+    def located(self, node: Any, path: str = "", depth: int = 0, line: int = 0) -> Located:
+        """The value of a node; its ``line`` is that of its key, where it has one."""
+        here = Located(None, line or node.start_mark.line + 1, self.file, path)
+        self.left -= 1
+        if self.left < 0 or depth > 2 * DEPTH:
             here.fail("the file has too many entries, those that aliases stand for included")
-        if getattr(event, "tag", None) and event.implicit in (False, (False, False)):
-            kind = event.tag.removeprefix(CORE)
-            if kind not in ("!", "map", "seq", *PLAIN):
-                here.fail(f"not YAML: the tag {cut(event.tag)!r} is not plain data; leave it out")
-        if getattr(event, "anchor", None) is not None:
-            self.anchors[event.anchor] = here
+        kind = node.tag.removeprefix(CORE)
+        if kind not in PLAIN:
+            here.fail(f"not YAML: the tag {cut(node.tag)!r} is not plain data; leave it out")
+        if isinstance(node, yaml.MappingNode):
+            here.value = self.entries(node, path, depth)
+        elif isinstance(node, yaml.SequenceNode):
+            items = enumerate(node.value)
+            here.value = [self.located(item, f"{path}[{k}]", depth + 1) for k, item in items]
+        elif kind not in ("int", "float", "bool", "null"):  # dates are texts
+            here.value = node.value
+        else:
+            try:
+                here.value = yaml.constructor.SafeConstructor().construct_object(node)
+            except (ValueError, KeyError, IndexError, OverflowError):
+                here.fail(f"{shown(node.value)} is not a number that can be read")
         return here
 
-    def items(self, path: str, depth: int) -> list[Located]:
-        found: list[Located] = []
-        while not self.loader.check_event(yaml.SequenceEndEvent):
-            found.append(self.value(f"{path}[{len(found)}]", depth + 1, 0))
-        self.loader.get_event()
-        return found
-
-    def entries(self, path: str, depth: int) -> dict[str, Located]:
+    def entries(self, node: Any, path: str, depth: int) -> dict[str, Located]:
+        """The entries of a mapping, whose keys are short texts."""
         found: dict[str, Located] = {}
-        while not self.loader.check_event(yaml.MappingEndEvent):
-            key = self.value(path, depth + 1, 0)
+        for key_node, value_node in node.value:
+            key = self.located(key_node, path, depth + 1)
             name = key.value
             if not isinstance(name, str) or len(name) > SHOWN:
                 key.fail(f"a key must be a short text, got {_kind(name)}")
-            inner = f"{path}.{name}" if path else name
+            key.path = f"{path}.{name}" if path else name
             if name in found:
-                Located(None, key.line, self.file, inner).fail("the key is given twice")
-            found[name] = self.value(inner, depth + 1, key.line)
-        self.loader.get_event()
+                key.fail("the key is given twice")
+            found[name] = self.located(value_node, key.path, depth + 1, key.line)
         return found
 
-    def scalar(self, event: Any, here: Located) -> Any:
-        tag = event.tag
-        if tag is None or tag == "!":
-            tag = self.loader.resolve(yaml.ScalarNode, event.value, event.implicit)
-        kind = tag.removeprefix(CORE)
-        if kind not in ("int", "float", "bool", "null"):  # dates are texts
-            return event.value
-        try:
-            if len(event.value) > DIGITS and kind == "int":
-                raise ValueError
-            read = getattr(self.loader, f"construct_yaml_{kind}")
-            return read(yaml.ScalarNode(tag, event.value))
-        except (ValueError, KeyError, IndexError, OverflowError):
-            here.fail(f"{shown(event.value)} is not a number that can be read")
 
-
-PLAIN = ("int", "float", "bool", "null", "str", "timestamp")
+PLAIN = ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 
 
 def _kind(value: Any) -> str:

@@ -8,10 +8,9 @@ me.toml                         who I am, my agent's folder, my neighbors, my ce
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 import yaml
@@ -23,28 +22,38 @@ from ccmac.problem.agent import clean_agent
 from ccmac.runtime.credentials import Address, Relayed
 from ccmac.storage.agents import encode_agent, read_agent
 from ccmac.storage.files import atomic_directory
-from ccmac.storage.located import parse
+from ccmac.storage.located import read_yaml
 from ccmac.storage.npz import write_npz
-from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown
+from ccmac.texts import MEGABYTE, read_text, shown, unfit
 
 FILE_NAME = "agent.yaml"
-ARRAYS = "agent.npz"
-FORMAT = "ccmac-agent"
-VERSIONS = (1, 2)  # 2: with cones
+ARRAYS: Literal["agent.npz"] = "agent.npz"
 BYTES = MEGABYTE  # of settings, with a name for each of some ten thousand rows
-LARGEST = {"agents": 2000, "q": 10**8, "m": 10**8}
+AGENTS = 2000
+DAYS = 90  # that a certificate is good for
+Size = Annotated[int, msgspec.Meta(ge=0, le=10**8)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 T = TypeVar("T")
+
+
+class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``agent.yaml``: version 2 has cones."""
+
+    format: Literal["ccmac-agent"]
+    version: Literal[1, 2]
+    file: Literal["agent.npz"]
+    sha256: str
 
 
 class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``public.toml``: what belongs to the problem and not to one agent."""
 
-    agents: int
-    q: int
-    m: int
+    agents: Annotated[int, msgspec.Meta(ge=1, le=AGENTS)]
+    q: Size
+    m: Size
     network: str = "complete"
     method: str = "auto"
-    tol: float = 1e-6
+    tol: Positive = 1e-6
     averaging: str = "auto"
     seed: int = 0
     max_iterations: int | None = None
@@ -105,9 +114,9 @@ class Mine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str | None = None
     neighbors: dict[str, str | Neighbor] = {}
     checkpoint: str | None = None
-    every: int = 50
-    patience: float = 60.0
-    wait: float = 600.0
+    every: Annotated[int, msgspec.Meta(gt=0)] = 50
+    patience: Positive = 60.0
+    wait: Positive = 600.0
     max_seconds: float | None = None
 
 
@@ -116,24 +125,15 @@ def save_agent(agent: Agent, directory: Path, *, replace: bool = False) -> None:
     arrays = encode_agent(0, clean_agent(0, agent))
     with atomic_directory(directory, replace=r"agent\.(yaml|npz)" if replace else None) as target:
         sha256 = write_npz(target / ARRAYS, arrays)
-        version = 1 if agent.cones is None else 2
-        content = {"format": FORMAT, "version": version, "file": ARRAYS, "sha256": sha256}
-        (target / FILE_NAME).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        saved = Saved("ccmac-agent", 1 if agent.cones is None else 2, ARRAYS, sha256)
+        text = yaml.safe_dump(msgspec.to_builtins(saved), sort_keys=False)
+        (target / FILE_NAME).write_text(text, encoding="utf-8")
 
 
 def load_agent(directory: Path) -> Agent:
     """Read a directory written by :func:`save_agent`."""
-    path = directory / FILE_NAME
-    try:
-        content = parse(read_text(path, str(path), BYTES), str(path)).plain()
-    except FileNotFoundError:
-        raise InputError(f"{path}: not found; give a directory written by Agent.save") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{path}: does not describe an agent (format: {FORMAT} is missing)")
-    known = content.get("version") in VERSIONS and content.get("file") == ARRAYS
-    if not known or not isinstance(content.get("sha256"), str):
-        raise InputError(f"{path}: is of another version or damaged; save the agent again")
-    return read_agent(f"of {directory}", directory / ARRAYS, content["sha256"])
+    saved = read_yaml(directory / FILE_NAME, Saved, "Agent.save", BYTES)
+    return read_agent(f"of {directory}", directory / saved.file, saved.sha256)
 
 
 def read_public(path: Path) -> Public:
@@ -142,14 +142,7 @@ def read_public(path: Path) -> Public:
 
 
 def checked_public(path: Path, public: Public) -> Public:
-    """Sizes, tolerance and names that make sense."""
-    for name, least in (("agents", 1), ("q", 0), ("m", 0)):
-        value = getattr(public, name)
-        if not least <= value <= LARGEST[name]:
-            bounds = f"at least {least} and at most {LARGEST[name]:,}"
-            raise InputError(f"{path}: {name} = {shown(value)} must be {bounds}")
-    if not 0 < public.tol < math.inf:
-        raise InputError(f"{path}: tol = {public.tol} must be a positive number, such as 1e-6")
+    """Names that fit."""
     if public.names and len({*public.names}) != public.agents:
         raise InputError(f"{path}: names: give {public.agents} different names, one for each agent")
     everybody = [public.certificate_name(i) for i in range(public.agents)]
@@ -161,20 +154,12 @@ def checked_public(path: Path, public: Public) -> Public:
 
 def read_mine(path: Path) -> Mine:
     """``me.toml``, checked."""
-    mine = checked_mine(path, read_toml(path, Mine))
+    mine = read_toml(path, Mine)
     if (mine.folder is None) == (mine.python is None):
         raise InputError(
             f"{path}: give either folder (written by Agent.save) or python (your own file that "
             "defines agent)"
         )
-    return mine
-
-
-def checked_mine(path: Path, mine: Mine) -> Mine:
-    """Times that make sense."""
-    for name in ("patience", "wait", "every"):
-        if not 0 < getattr(mine, name) < math.inf:
-            raise InputError(f"{path}: {name} must be a positive number")
     return mine
 
 
@@ -237,4 +222,4 @@ def read_toml(path: Path, kind: type[T], where: str = "") -> T:
     except RecursionError:
         raise InputError(f"{path}: is nested too deeply") from None
     except ValueError as error:  # of TOML, of its numbers, of what they mean
-        raise InputError(f"{path}: {cut(str(error), SHOWN + WORDS)}") from None
+        raise InputError(f"{path}: {unfit(error)}") from None

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,30 +19,31 @@ from ccmac.inputs import several, whole
 from ccmac.problem import Problem
 from ccmac.storage.agents import encode_agent, read_agent
 from ccmac.storage.files import atomic_directory
-from ccmac.storage.located import parse
+from ccmac.storage.located import read_yaml
 from ccmac.storage.npz import write_npz
-from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown
+from ccmac.texts import MEGABYTE, shown
 from ccmac.vertical import Vertical, VflProblem
 
 FILE_NAME = "problem.yaml"
 FILES = r"problem\.yaml|agent-\d{4,}\.npz"
-FORMAT = "ccmac-problem"
-VERSIONS = (1, 2, 3)  # 2: with limits or names; 3: with cones
 BYTES = 64 * MEGABYTE
 ENTRIES = 2_000_000  # of over a hundred thousand agents, or a million columns
+
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+# A plain name: a manifest cannot point outside its own directory.
+FileName = Annotated[str, msgspec.Meta(pattern=r"^\w[\w.-]*\Z")]
+Label = str | int | float | bool
 
 
 class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where an agent's data are, what they hash to, and the sizes of x_i, C_i x_i and D_i z."""
 
-    file: str
+    file: FileName
     sha256: str
-    d: int
-    p: int
-    r: int
-
-
-Label = str | int | float | bool
+    d: Count
+    p: Count
+    r: Count
 
 
 class VerticalEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -72,13 +72,13 @@ class CommonEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of ``problem.yaml``."""
+    """The content of ``problem.yaml``: version 2 has limits or names, 3 has cones."""
 
-    format: str
-    version: int
-    n: int
-    q: int
-    m: int
+    format: Literal["ccmac-problem"]
+    version: Literal[1, 2, 3]
+    n: Count
+    q: Count
+    m: Count
     agents: list[AgentEntry]
     vertical: VerticalEntry | None = None
     common: CommonEntry | None = None
@@ -109,11 +109,9 @@ def manifest_text(problem: Problem, hashes: list[str]) -> str:
     ]
     sizes = problem.n, problem.q, problem.m
     common = _common(problem)
-    plain = common is None and not any(
-        a.limited or a.name is not None for a in problem.agents.values()
-    )
-    version = 3 if problem.conic else 1 if plain else 2
-    manifest = Manifest(FORMAT, version, *sizes, entries, _vertical(problem), common)
+    named = any(a.limited or a.name is not None for a in problem.agents.values())
+    version: Literal[1, 2, 3] = 3 if problem.conic else 2 if common or named else 1
+    manifest = Manifest("ccmac-problem", version, *sizes, entries, _vertical(problem), common)
     content = msgspec.to_builtins(manifest)
     content = {name: value for name, value in content.items() if value is not None}
     text: str = yaml.safe_dump(content, sort_keys=False)
@@ -205,57 +203,24 @@ def _read_vertical(entry: VerticalEntry) -> Vertical:
 def read_manifest(directory: Path) -> Manifest:
     """Read and check ``problem.yaml``."""
     path = directory / FILE_NAME
-    try:
-        text = read_text(path, str(path), BYTES)
-    except FileNotFoundError:
-        raise InputError(f"{path}: not found; give a directory written by Problem.save") from None
-    content = parse(text, str(path), entries=ENTRIES).plain()
-    _check_header(path, content)
-    try:
-        manifest = msgspec.convert(content, Manifest)
-    except msgspec.ValidationError as error:
-        raise InputError(
-            f"{path}: {cut(str(error), SHOWN + WORDS)}; save the problem again"
-        ) from None
-    _check_content(path, manifest)
-    return manifest
-
-
-def _check_header(path: Path, content: object) -> None:
-    """Format and version first: another version may differ in everything else."""
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{path}: does not describe a problem (format: {FORMAT} is missing)")
-    if content.get("version") not in VERSIONS or content.get("version") is True:
-        raise InputError(
-            f"{path}: has format version {shown(content.get('version'))} but this program reads "
-            f"1 to {VERSIONS[-1]}; save the problem again or update ccmac"
-        )
-
-
-def _check_content(path: Path, manifest: Manifest) -> None:
+    manifest = read_yaml(path, Manifest, "Problem.save", BYTES, ENTRIES)
     if manifest.n != len(manifest.agents) or manifest.n < 1:
-        raise InputError(
-            f"{path}: says n = {manifest.n} but lists {len(manifest.agents)} agents; "
-            "save the problem again"
-        )
-    if manifest.q < 0 or manifest.m < 0:
-        raise InputError(f"{path}: q and m must not be negative; save the problem again")
+        listed = len(manifest.agents)
+        raise InputError(f"{path}: says n = {manifest.n} but lists {listed} agents; save it again")
     if manifest.vertical is not None:
         vertical = manifest.vertical
-        sizes = [entry.d for entry in manifest.agents]
         columns = sorted(column for part in vertical.partition for column in part)
-        held = [len(p) * vertical.outputs for p in vertical.partition]
-        fits = held == sizes and len(vertical.alpha) == manifest.n
+        held = [len(part) * vertical.outputs for part in vertical.partition]
         named = (vertical.columns, vertical.mean, vertical.scale)
-        fits = fits and all(not part or len(part) == len(columns) for part in named)
-        if not fits or columns != list(range(len(columns))):
+        fits = (
+            columns == list(range(len(columns)))
+            and held == [entry.d for entry in manifest.agents]
+            and len(vertical.alpha) == manifest.n
+            and all(not part or len(part) == len(columns) for part in named)
+        )
+        if not fits:
             raise InputError(
                 f"{path}: vertical: the partition does not deal every column to one agent; "
                 "save the problem again"
             )
-    for i, entry in enumerate(manifest.agents):
-        # A plain name: a manifest cannot point outside its own directory.
-        if not re.fullmatch(r"\w[\w.-]*", entry.file):
-            raise InputError(
-                f"{path}: agent {i}: file {shown(entry.file)} must be a plain file name"
-            )
+    return manifest

@@ -30,7 +30,10 @@ FORMAT = "ccmac-proof"
 VERSION = 1
 BYTES = 64 * MEGABYTE
 FILES = r"proof\.json|solution\.npz"
-KEPT = ("objective", "error_bound", "error_estimate", "relative_error", "iterations", "seconds")
+NUMBERS = ("objective", "error_bound", "error_estimate", "relative_error", "iterations", "seconds")
+ROWS = ("local", "shared", "lower", "upper", "cones")
+FACTS = ("message", "ledger", "names")
+KEPT = ("residuals", "certificates", "provenance", "warnings")
 
 
 def save_result(result: Result, directory: Path, *, replace: bool = False) -> None:
@@ -60,48 +63,32 @@ def load_result(directory: Path) -> Result:
             arrays |= read_file(str(directory / name), directory / name, sha256)
         agents = range(*head["agents"])
         facts = head["result"]
-        numbers = {k: math.nan if facts[k] is None else facts[k] for k in KEPT}
-        found = Result([arrays[f"x{i}"] for i in agents], arrays["z"], status=head["status"])
-        for name in KEPT:
-            setattr(found, name, numbers[name])
-        found.agents = agents
-        for name in ("residuals", "certificates", "provenance", "warnings"):
-            setattr(found, name, facts[name])
-        found.ledger.restore(facts["ledger"])
+        known: dict[str, Any] = {name: facts[name] for name in (*NUMBERS, *KEPT)}
+        known |= {name: math.nan for name in NUMBERS if facts[name] is None}
         if facts["names"] is not None:
             lists = facts["names"].items()
-            found.names = Names(**{k: None if v is None else tuple(v) for k, v in lists})
+            known["names"] = Names(**{k: None if v is None else tuple(v) for k, v in lists})
+        x = [arrays[f"x{i}"] for i in agents]
+        found = Result(x, arrays["z"], status=head["status"], agents=agents, **known)
+        found.ledger.restore(facts["ledger"])
 
         def rows(name: str) -> list[Any]:
             return [arrays[f"{name}{i}"] for i in agents if f"{name}{i}" in arrays]
 
         if "coupled" in arrays:
-            found.multipliers = Multipliers(
-                arrays["coupled"],
-                rows("local"),
-                rows("shared"),
-                np.array(rows("consensus")),
-                rows("lower"),
-                rows("upper"),
-                arrays.get("z_lower", np.zeros(0)),
-                arrays.get("z_upper", np.zeros(0)),
-                rows("cones"),
-            )
+            own: dict[str, Any] = {k: rows(k) for k in ROWS}
+            own |= {k: arrays[k] for k in ("z_lower", "z_upper") if k in arrays}
+            consensus = np.array(rows("consensus"))
+            found.multipliers = Multipliers(arrays["coupled"], consensus=consensus, **own)
         if "farkas.coupled" in arrays:
-            own = {
-                k: {i: v for i in agents if (v := arrays.get(f"farkas.{k}{i}")) is not None}
+            proof: dict[str, Any] = {
+                k: {i: arrays[f"farkas.{k}{i}"] for i in agents if f"farkas.{k}{i}" in arrays}
                 for k in ("local", "shared", "cones")
             }
             [claim] = [c for c in head["claims"] if c["kind"] == "infeasible"]
-            found.infeasibility = Infeasibility(
-                facts["message"],
-                arrays["farkas.coupled"],
-                own["local"],
-                own["shared"],
-                claim["defect"],
-                claim["value"],
-                cones=own["cones"],
-            )
+            proof |= {k: claim[k] for k in ("defect", "value")}
+            coupled = arrays["farkas.coupled"]
+            found.infeasibility = Infeasibility(facts["message"], coupled, **proof)
     except InputError:
         raise
     except FileNotFoundError:
@@ -151,28 +138,19 @@ def arrays_of(solution: Solution, agents: range) -> dict[str, Any]:
 def head_of(result: Result, digest: str | None, files: Mapping[str, str]) -> str:
     """``proof.json``: what is claimed, of which problem, in which files."""
     facts = result.as_dict()
-    return (
-        dumps(
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "problem": digest,
-                "status": result.status,
-                "claims": claims_of(result),
-                "rests_on": result.certificates.get("rests_on"),
-                "dropped": _dropped(result),
-                "files": dict(files),
-                "agents": [result.agents.start, result.agents.stop],
-                "result": {
-                    name: facts[name]
-                    for name in (*KEPT, "message", "residuals", "certificates", "provenance")
-                }
-                | {name: facts[name] for name in ("warnings", "ledger")}
-                | {"names": facts.get("names")},
-            }
-        )
-        + "\n"
-    )
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "problem": digest,
+        "status": result.status,
+        "claims": claims_of(result),
+        "rests_on": result.certificates.get("rests_on"),
+        "dropped": _dropped(result),
+        "files": dict(files),
+        "agents": [result.agents.start, result.agents.stop],
+        "result": {name: facts.get(name) for name in (*NUMBERS, *KEPT, *FACTS)},
+    }
+    return dumps(head) + "\n"
 
 
 def _dropped(result: Result) -> dict[str, Any]:
@@ -188,14 +166,8 @@ def claims_of(result: Result) -> list[dict[str, Any]]:
     if result.status == "infeasible" and result.infeasibility is not None:
         proof = result.infeasibility
         radius = proof.radius if math.isfinite(proof.radius) else None
-        return [
-            {
-                "kind": "infeasible",
-                "value": float(proof.value),
-                "defect": float(proof.defect),
-                "radius": radius,
-            }
-        ]
+        claim = {"kind": "infeasible", "value": float(proof.value), "defect": float(proof.defect)}
+        return [claim | {"radius": radius}]
     if result.status == "unbounded":
         return [{"kind": "unbounded", "fall": known["fall"], "defect": known["defect"]}]
     if known.get("rests_on") == "reference":

@@ -11,7 +11,7 @@ from ccmac import Agent, Network, Problem, solve
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.methods import local
-from ccmac.objectives import L1, Logistic, Quadratic, Separable, SquaredDistance
+from ccmac.objectives import Quadratic, Separable, SquaredDistance
 from ccmac.paper.comparators import pooling
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -67,12 +67,6 @@ def test_squared_distances_are_pooled() -> None:
     for nothing in ([None, None], [SquaredDistance(0.0), None]):
         holder, found = pooled(nothing)
         assert (holder, found.isotropic()[0]) == (0, 0.0)
-
-
-@pytest.mark.parametrize("other", [Logistic(None, np.ones(2)), L1(1.0), "joint"])
-def test_other_losses_are_not_pooled(other: Any) -> None:
-    with pytest.raises(MethodRefused, match="squared distances h; use reduction='R1'"):
-        pooled([SquaredDistance(1.0), other])
 
 
 def test_a_reduction_without_curvature_in_z_is_refused() -> None:

@@ -37,35 +37,12 @@ def test_list_shows_every_set(folder: Path) -> None:
     assert "not on this machine" in lines[2]
 
 
-def test_list_as_json(folder: Path) -> None:
-    rows = json.loads(run("list", "--json").stdout)
-    assert [row["name"] for row in rows] == list(RECORDS)
-    assert rows[0]["path"] == str(folder / "a1a")
-    assert rows[1] == {
-        "name": "a8a",
-        "rows": 22_696,
-        "features": 123,
-        "state": "absent",
-        "path": None,
-        "size": None,
-        "detail": "",
-    }
-
-
 def test_verify_tells_a_bad_file_and_fails(folder: Path) -> None:
     told = run("verify")
     assert told.exit_code == 1
     assert "a1a is not a1a (sha256" in told.stdout
     assert run("verify", "a9a").exit_code == 0
     assert json.loads(run("verify", "a1a", "--json").stdout)[0]["state"] == "bad"
-
-
-def test_path_prints_the_path_alone(folder: Path) -> None:
-    assert run("path", "a1a").stdout == f"{folder / 'a1a'}\n"
-    assert json.loads(run("path", "a1a", "--json").stdout) == {
-        "name": "a1a",
-        "path": str(folder / "a1a"),
-    }
 
 
 @pytest.mark.parametrize("arguments", [("path", "a7a"), ("verify", "a7a"), ("path", "a9a-like")])

@@ -99,12 +99,6 @@ def test_fallback_stays_off_the_network_and_tells_its_name(folders: tuple[Path, 
         data.load("a1a")
 
 
-def test_a_look_alike_is_generated_even_where_the_file_is(folders: tuple[Path, Path]) -> None:
-    assert data.load("a1a-like").source == "generated"
-    with pytest.raises(InputError, match="a1a-like is generated and has no file"):
-        data.locate("a1a-like")
-
-
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"'a7a': choose one of a1a, .*rcv1_train.binary"):
         data.load("a7a")

@@ -50,13 +50,6 @@ def test_size_and_sparsity(name: str, seed: int) -> None:
         assert np.sum(made.y == 1) == record.counts[1]
 
 
-def test_documents_have_unit_length() -> None:
-    X = data.generate("rcv1").X
-    assert np.ptp(np.diff(X.indptr)) > 100
-    lengths = np.sqrt(np.asarray((X * X).sum(axis=1)).ravel())
-    np.testing.assert_allclose(lengths, 1.0, rtol=1e-14)
-
-
 @pytest.mark.parametrize("name", ["census", "mushrooms"])
 def test_one_category_for_each_attribute(name: str) -> None:
     found = table(name)

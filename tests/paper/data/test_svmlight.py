@@ -29,15 +29,6 @@ def test_rows_values_and_labels() -> None:
     assert X.has_canonical_format
 
 
-def test_features_default_to_the_largest_index() -> None:
-    assert parse_svmlight(SAMPLE)[0].shape == (4, 4)
-    assert parse_svmlight(b"1\n-1\n")[0].shape == (2, 0)
-
-
-def test_empty_lines_at_the_end_are_no_rows() -> None:
-    assert parse_svmlight(b"1 1:1\n-1 \n\n \n", 1)[0].shape == (2, 1)
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -64,19 +55,6 @@ def test_a_malformed_line_is_named(text: bytes, line: int) -> None:
     message = str(caught.value)
     assert message.startswith(f"file, line {line}: ")
     assert "\n" not in message
-
-
-def test_long_rubbish_gives_a_short_message() -> None:
-    for text in (b"1 " + b"9" * 10_000 + b":1", b"x" * 10_000, b"\x00" * 10_000):
-        with pytest.raises(InputError) as caught:
-            parse_svmlight(text, 5, "file")
-        assert len(str(caught.value)) < 300
-
-
-def test_nothing_is_not_a_set() -> None:
-    for text in (b"", b"\n\n"):
-        with pytest.raises(InputError, match="is empty"):
-            parse_svmlight(text)
 
 
 rows = st.lists(

@@ -20,7 +20,6 @@ from ccmac.paper.experiments.analysis import (
     accuracy_fit,
     affine_fit,
     band,
-    communication_fit,
     rows,
     two_factor_fit,
 )
@@ -82,28 +81,6 @@ def test_fits_recover_exact_powers_with_different_levels(a: float, b: float) -> 
     assert affine.interval[0] == pytest.approx((a, a), abs=1e-5)
     assert affine.graphs == 4
     assert affine.runs == 2 * 5 * 4
-
-
-def test_slopes_agree_with_polyfit_on_one_set() -> None:
-    rng = np.random.default_rng(1)
-    noise = iter(rng.uniform(0.8, 1.25, 10_000))
-    records = [
-        r
-        for r in grid(lambda c, k, _: (1e4 * c * next(noise), 1e5 * c * k**0.5 * next(noise)))
-        if r.run.data == "first"
-    ]
-    used = [r for r in records if r.cross_factor >= 1.5]
-    x = np.log([r.cross_factor for r in used])
-    slope = np.polyfit(x, np.log([r.count("affine") for r in used]), 1)[0]
-    fit = affine_fit(records)
-    assert fit is not None
-    assert fit.exponents[0] == pytest.approx(slope, rel=1e-10)
-    low, high = fit.interval[0]
-    assert low < fit.exponents[0] < high
-    comm = communication_fit(records)
-    assert comm is not None
-    assert comm.residual[0][0] < 1.0 < comm.residual[0][1]
-    assert communication_fit(records) == comm  # the resampling is seeded
 
 
 def test_runs_that_missed_or_lie_on_the_plateau_are_left_out() -> None:

@@ -16,17 +16,10 @@ import pytest
 
 from ccmac.errors import InputError
 from ccmac.paper.experiments.execute import grouped, run_suite
-from ccmac.paper.experiments.records import (
-    pending,
-    read_record,
-    read_records,
-    read_suite,
-    thinned,
-    write_record,
-)
+from ccmac.paper.experiments.records import pending, read_records, read_suite, thinned, write_record
 from ccmac.paper.experiments.suite import Suite
 from ccmac.paper.experiments.verify import findings
-from paper.experiments.toy import TEXT, toy_suite, trace_text, write_plugin
+from paper.experiments.toy import TEXT, toy_suite, write_plugin
 
 
 def run(suite: Suite, folder: Path, plugin: str, *, jobs: int = 1, resume: bool = False) -> str:
@@ -144,14 +137,6 @@ def test_a_directory_in_use_or_of_another_suite_is_refused(tmp_path: Path) -> No
         read_suite(out)
     with pytest.raises(InputError, match=r"no suite\.json"):
         read_suite(tmp_path)
-
-
-def test_a_record_of_another_content_is_not_taken_for_this_one(tmp_path: Path) -> None:
-    one, two = toy_suite().runs[:2]
-    write_record(tmp_path, one, {"status": "optimal", "message": ""}, trace_text(1, 1))
-    assert read_record(tmp_path, one) is not None
-    (tmp_path / "runs" / one.id).rename(tmp_path / "runs" / two.id)
-    assert read_record(tmp_path, two) is None
 
 
 def test_thin_traces_keep_their_ends() -> None:

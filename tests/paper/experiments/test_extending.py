@@ -14,7 +14,6 @@ import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.methods.registry import REGISTRY
-from ccmac.paper.experiments import suite as suites
 from ccmac.paper.experiments.plugins import DATASETS, PROBLEMS, load_plugins
 from ccmac.paper.experiments.records import read_records
 
@@ -110,17 +109,6 @@ def test_the_study_of_a_method_of_ones_own(
     assert all(r.rounds == r.count("gradients") - 1 > 0 for r in own)
 
 
-def test_keys_of_data_sets_are_refused_for_problems() -> None:
-    PROBLEMS["mine"] = lambda agents, seed: None  # type: ignore[assignment,return-value]
-    try:
-        for key in ("alpha: feature-norm", "problem: {loss: logistic}"):
-            text = f"suite: s\ndata: mine\nagents: 2\nnetworks: ring\n{key}\nmethods: [papc]\n"
-            with pytest.raises(InputError, match="is a problem"):
-                suites.read(text, "mine.yaml")
-    finally:
-        PROBLEMS.pop("mine")
-
-
 def test_files_that_define_nothing_are_refused(tmp_path: Path) -> None:
     empty, wrong, broken = (tmp_path / f"{name}.py" for name in ("empty", "wrong", "broken"))
     empty.write_text("x = 1\n", encoding="utf-8")
@@ -134,16 +122,3 @@ def test_files_that_define_nothing_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=words):
             load_plugins([str(path)])
-
-
-def test_errors_of_the_command_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "bad.yaml"
-    file.write_text("suite: bad\nagents: none\n", encoding="utf-8")
-    assert main(["suite", "run", str(file), "--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert f"{file}, line 1: the key 'data' is missing" in error
-    assert len(error.splitlines()) == 1
-    assert main(["suite", "run", "smoke", "--profile", "fast", "--out", "x"]) == 2
-    assert "take one of paper, practical" in capsys.readouterr().err

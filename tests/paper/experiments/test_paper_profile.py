@@ -62,19 +62,3 @@ def test_run_resume_verify_table_and_figure(
         capsys.readouterr()
         assert main(["suite", *arguments]) == 0, capsys.readouterr()
         assert words in capsys.readouterr().out
-
-
-def test_a_figure_without_anything_to_draw_is_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "small.yaml"
-    file.write_text(SUITE.replace("agents: 8", "agents: 8\nmax_iterations: 1"), encoding="utf-8")
-    out = tmp_path / "out"
-    assert main(["suite", "run", str(file), "--profile", "paper", "--out", str(out)]) == 1
-    capsys.readouterr()
-    for trace in out.glob("runs/*/trace.csv"):
-        trace.unlink()
-    assert main(["suite", "figures", str(out)]) == 2
-    error = capsys.readouterr().err
-    assert "nothing to draw" in error
-    assert len(error.splitlines()) == 1

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmac.errors import InputError
-from ccmac.network import build_family, parse_family
 from ccmac.paper.experiments import suite
 from ccmac.paper.experiments.runs import SuiteRun
 
@@ -128,54 +127,3 @@ def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
 def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
     with pytest.raises(InputError, match=r"^any\.yaml, line \d+: "):
         suite.read(text, "any.yaml")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("suite: toy", "suite: 2024-13-45", None),
-        ("tol: 1e-4", "tol: !!int foo", "is not a number"),
-        ("tol: 1e-4", f"tol: {'9' * 5000}", "is not a number"),
-        ("tol: 1e-4", "tol: .nan", "outside"),
-        ("inner: 6", "inner: .inf", "is not a finite number"),
-        ("[a1a-like]", f"[./{'x' * 5000}]", "does not exist"),
-        ("[a1a-like]", '["./\\0"]', "control characters"),
-        ("[a1a-like]", f"[{'x' * 5000}]", "no data set is called"),
-        ("  - ring", f"  - {'x' * 5000}", "is unknown"),
-        ("  - ring", f"  - grid:{'9' * 30}x{'9' * 30}", "a whole number of about 60 digits"),
-        ("  - ring", "  - erdos_renyi:nan", "give erdos_renyi:PROBABILITY:SEED"),
-        ("cross-apapc", "x" * 5000, "is unknown"),
-        ("partition_seeds: [0, 1, 2]", f"partition_seeds: {list(range(5000))}", "90,000 runs"),
-        ("methods:", "methods: &m\n  - *m", "is unknown here"),
-        ("title", "titel", "did you mean 'title'?"),
-    ],
-)
-def test_hostile_suites(old: str, new: str, words: str | None) -> None:
-    text = GOOD.replace("tol:", "title: a toy\ntol:", 1)
-    assert old in text
-    text = text.replace(old, new, 1)
-    if words is None:
-        suite.read(text, "toy.yaml", "paper")
-        return
-    with pytest.raises(InputError) as caught:
-        suite.read(text, "toy.yaml", "paper", 50_000)
-    message = str(caught.value)
-    assert words in message
-    assert message.startswith("toy.yaml, line ")
-    assert len(message) < 400
-
-
-def test_networks_are_named_as_on_the_command_line() -> None:
-    text = GOOD.replace("[4, 8]", "8")
-    short = text.replace("- ring", "- grid:2x4").replace(
-        "- erdos_renyi: {p: 0.5, seeds: [0, 1]}", "- erdos_renyi:0.5:0\n  - erdos_renyi:0.5:1"
-    )
-    long = text.replace("- ring", "- grid: {rows: 2, cols: 4}")
-    assert suite.read(short, "f").runs == suite.read(long, "f").runs
-
-
-def test_a_run_builds_the_network_it_names() -> None:
-    assert build_family({"family": "grid", "rows": 2, "cols": 4}, 8).name == "grid(2,4)"
-    assert build_family({"family": "random_regular", "degree": 4, "seed": 1}, 8).n == 8
-    with pytest.raises(InputError, match="the problem has 6"):
-        build_family(parse_family("grid:2x4"), 6)

@@ -36,14 +36,6 @@ def half_path_laplacian(length: int) -> np.ndarray:
     return L / 2
 
 
-@pytest.mark.parametrize("length", [2, 3, 4, 7, 10])
-def test_matchings_split_the_path(length):
-    P1, P2 = projectors(length, grounded=False)
-    np.testing.assert_allclose(P1 + P2, half_path_laplacian(length), atol=1e-15)
-    G1, _ = projectors(length, grounded=True)
-    np.testing.assert_allclose(G1 - P1, np.diag(np.eye(length)[0]), atol=1e-15)
-
-
 @settings(max_examples=40)
 @given(delta=st.floats(1e-4, 2.0), length=st.integers(2, 60))
 def test_reflected_chain_solves_its_equation_at_every_length(delta, length):

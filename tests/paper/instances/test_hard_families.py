@@ -81,15 +81,6 @@ def test_each_channel_is_a_multiple_of_a_partial_isometry(instance):
         assert positive[0] / positive[-1] == pytest.approx(1.0, abs=1e-12)
 
 
-def test_condition_numbers(instance):
-    problem = instance.problem
-    shapes = [a.objective.curvature(problem.d[i], problem.q) for i, a in problem.agents.items()]
-    kappa = max(s.L for s in shapes) / min(s.mu for s in shapes)
-    assert instance.facts["kappa_f"] == pytest.approx(kappa, rel=1e-12)
-    assert instance.facts["kappa_W"] == pytest.approx(instance.network.condition, rel=1e-9)
-    assert instance.network.n == problem.n
-
-
 def test_radius_is_that_of_the_execution_space(instance):
     assert instance.facts["radius"] == pytest.approx(instance.execution_radius, rel=1e-13)
 
@@ -149,14 +140,6 @@ def test_physical_path_constants(t):
     assert instance.facts["radius"] == pytest.approx(full, abs=10 * cut * full)
     xi = math.sqrt(1 - r * r) / t * (3 / 50 + t * t / 2 * (3 - r))
     assert instance.facts["xi"] == pytest.approx(xi, rel=1e-12)
-
-
-def test_single_agent_groups_have_a_slightly_smaller_angle():
-    stated = 2 / math.sqrt(5)
-    one = friedrichs_cosine(physical_path(1, 2.0, 50.0, 40).problem)
-    two = friedrichs_cosine(physical_path(2, 2.0, 50.0, 40).problem)
-    assert two == pytest.approx(stated, abs=1e-12)
-    assert 1e-6 < stated - one < 1e-3
 
 
 @pytest.mark.parametrize("t", [-3.0, -0.5, 0.0, 1.0, 10.0])

@@ -92,15 +92,6 @@ def test_condition_number_is_the_one_asked_for():
         assert values[-1] == pytest.approx(25.0)
 
 
-def test_same_seed_same_problem_other_seed_other_problem():
-    one, two, three = (random_quadratic(s) for s in (5, 5, 6))
-    np.testing.assert_array_equal(one.agents[1].B, two.agents[1].B)
-    np.testing.assert_array_equal(one.agents[1].b, two.agents[1].b)
-    assert one.agents[1].B.shape != three.agents[1].B.shape or not np.allclose(
-        one.agents[1].B, three.agents[1].B
-    )
-
-
 @pytest.mark.parametrize("B", ["generic", "overlap"])
 def test_overlap_gives_the_channels_a_common_direction(B):
     problem = random_quadratic(2, 3, d=4, B=B)

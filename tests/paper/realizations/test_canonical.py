@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ccmac import Agent, Problem, solve, vfl
-from ccmac.angles.measure import geometry
 from ccmac.errors import InputError, MethodRefused
 from ccmac.ledger import Cost
 from ccmac.methods import CrossSliding
@@ -20,7 +19,6 @@ from ccmac.paper.canonical_channels import canonical_channels
 from ccmac.paper.instances.random_quadratic import random_quadratic
 from ccmac.paper.instances.reference import solve_kkt
 from ccmac.paper.realizations.canonical import INTERVALS, canonical
-from ccmac.realizations.base import Certificates
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from paper.realizations.flavours import (
@@ -89,44 +87,6 @@ def test_polynomials_normalize_within_their_spread(rule: str) -> None:
         assert high <= b * (1 + 1e-9) <= 1.3 * (1 + 2e-9)
 
 
-def test_the_residual_vanishes_exactly_at_feasible_points() -> None:
-    problem, network = instance("rank deficient")
-    solution = solve_kkt(problem)
-    realized = canonical(Workspace(problem, InProcess(network)))
-    w = realized.embed(np.concatenate(solution.x), solution.z)
-    assert np.linalg.norm(realized.system.residual(w)[0]) <= 1e-10
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_the_price_multiplies_the_coupled_blocks(fused: bool) -> None:
-    problem, network = instance("no C, no D")
-    realized = canonical(Workspace(problem, InProcess(network, fused=fused)))
-    w = np.random.default_rng(1).standard_normal(realized.space.size)
-    first, _ = realized.system.channel_residuals(w)
-    _, price = realized.system.residual(w)
-    assert price.shape == (1, problem.m)
-    for k, agent in problem.agents.items():
-        assert np.allclose(realized.space.x_of(first, k), agent.A.T @ price[0])
-        assert np.allclose(realized.space.z(first)[k], agent.B.T @ price[0])
-
-
-@pytest.mark.parametrize("name", FLAVOURS)
-def test_materialised_equals_executed(name: str) -> None:
-    problem, network = instance(name)
-    found = []
-    for materialise in (True, False):
-        runtime = InProcess(network)
-        realized = canonical(
-            Workspace(problem, runtime), materialise=materialise, interval="minimal"
-        )
-        w = np.random.default_rng(3).standard_normal(realized.space.size)
-        out, price = realized.system.residual(w)
-        assert runtime.ledger.of("solve") == realized.system.cost
-        found.append((out, price, *realized.system.channel_residuals(w)))
-    for one, two in zip(*found, strict=True):
-        assert np.allclose(one, two, rtol=1e-11, atol=1e-11)
-
-
 @pytest.mark.parametrize("name", FLAVOURS)
 @pytest.mark.parametrize("model", ["channel-2", "paper-6"])
 def test_measured_ledger_is_the_predicted_one(name: str, model: str) -> None:
@@ -156,14 +116,6 @@ def test_the_price_list_in_numbers() -> None:
     assert per_channel.system.cost["modelled_rounds"] == 4 * rounds
 
 
-def test_consensus_alone_needs_no_polynomial() -> None:
-    problem, network = instance("only consensus")
-    realized = canonical(Workspace(problem, InProcess(network)), interval="minimal")
-    assert realized.degree == 1
-    assert realized.system.interval.ratio <= 1 + 1e-9
-    assert realized.details["degree_2"] is None
-
-
 def test_augmentation_is_modelled() -> None:
     X = np.random.default_rng(0).standard_normal((30, 8))
     problem = vfl.problem(X, X[:, 0], 4, label_owner=1)
@@ -173,33 +125,6 @@ def test_augmentation_is_modelled() -> None:
     iterate(realized, solve_kkt(problem).vector, tol=1e-6)
     assert runtime.ledger["rounds"] == 0
     assert runtime.ledger["modelled_rounds"] > 0
-
-
-def test_supplied_numbers_are_used() -> None:
-    problem, network = instance("no C, no D")
-    facts = geometry(problem)
-    s = facts.structural
-    assert s is not None
-    given = Certificates(h=2 * s.lambda_HC, mu_HC=s.mu_HC / 2, cross_factor=2 * facts.cross_factor)
-    realized = canonical(Workspace(problem, InProcess(network)), certificates=given)
-    assert realized.details["cross_factor"] == 2 * facts.cross_factor
-    assert realized.degree > canonical(Workspace(problem, InProcess(network))).degree
-    iterate(realized, solve_kkt(problem).vector)
-
-
-def test_large_channels_are_bounded_without_factorizing() -> None:
-    # C and D on a problem too large for dense channels: enclosures from the structural constants.
-    problem = random_quadratic(0, n=3, d=40, q=520, m=30, p=3, r=2, sparse=True)
-    realized = canonical(
-        Workspace(problem, InProcess(Network.ring(3))), interval="certificate-delta"
-    )
-    w = np.random.default_rng(0).standard_normal(realized.space.size)
-    system = realized.system.homogeneous()
-    for part, key in zip(system.channel_residuals(w), ("spread_1", "spread_2"), strict=True):
-        a, b = realized.details[key]
-        # Rayleigh quotients of w's own row-space component.
-        again = system.channel_residuals(part)[0 if key == "spread_1" else 1]
-        assert a - 1e-9 <= float(part @ again) / float(part @ part) <= b + 1e-9
 
 
 def test_refusals_say_what_to_do() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmac import Agent, Network, Problem
-from ccmac.errors import InputError
 from ccmac.ledger import Ledger
 from ccmac.linalg.operator import cost_test, dot_test, to_dense
 from ccmac.linalg.ranks import squared_range
@@ -181,11 +179,3 @@ def test_costs_are_declared_and_adjoints_right() -> None:
         "D": 1,
         "rounds": 2 * coupling.graph.degree,
     }
-
-
-def test_refusals_name_the_remedy() -> None:
-    problem = drawn(np.random.default_rng(0), 3, "AB")
-    with pytest.raises(InputError, match="network: has 4 agents"):
-        canonical_channels(problem, Network.ring(4))
-    with pytest.raises(InputError, match="holds 2 of 3 agents"):
-        canonical_channels(problem.restricted(range(2)), Network.ring(3))

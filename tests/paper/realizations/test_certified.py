@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,19 +12,13 @@ from ccmac.angles.measure import geometry
 from ccmac.angles.principal import pair_geometry, principal_angles
 from ccmac.errors import InputError
 from ccmac.linalg.ranks import row_space
-from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.paper.instances.random_quadratic import random_quadratic
 from ccmac.paper.instances.reference import solve_kkt
 from ccmac.paper.realizations.certified import PenaltyObjective, certified, channel_intervals
 from ccmac.paper.realizations.lift_constants import LiftConstants
-from ccmac.paper.realizations.normalized import (
-    MaterialisedChannel,
-    NormalizedStack,
-    PolynomialChannel,
-    dense_matrix,
-)
+from ccmac.paper.realizations.normalized import NormalizedStack, PolynomialChannel, dense_matrix
 from ccmac.problem import Agent, Problem
 from ccmac.realizations.base import Certificates, Realized
 from ccmac.runtime import InProcess
@@ -36,7 +26,6 @@ from ccmac.workspace import Workspace
 from paper.realizations.flavours import (
     FLAVOURS,
     error,
-    fresh,
     instance,
     iterate,
     normal_matrix,
@@ -88,28 +77,6 @@ def test_materialised_equals_executed(name: str) -> None:
     for other in points[1:]:
         for one, two in zip(points[0], other, strict=True):
             assert np.allclose(one, two, rtol=1e-9, atol=1e-9)
-
-
-def test_rounds_on_a_slow_graph_are_really_exchanged() -> None:
-    problem = random_quadratic(2, n=6, d=2, q=2, m=1, p=0, r=0)
-    network = Network.path(6)
-    runtime = InProcess(network, fused=False)
-    exchanged = 0
-    original = runtime._mix
-
-    def counting(block: Array, matrix: Any) -> Array:
-        nonlocal exchanged
-        exchanged += 1
-        return original(block, matrix)
-
-    runtime._mix = counting  # type: ignore[method-assign]
-    realized = certified(Workspace(problem, runtime), materialise=False)
-    iteration = Apapc(realized)
-    state = fresh(iteration)
-    exchanged = 0
-    iteration.step(state)
-    assert realized.details["nu"] == 3
-    assert exchanged == runtime.ledger["rounds"] == rounds_per_iteration(realized)
 
 
 # -- what the lemmas promise ---------------------------------------------------------------------
@@ -252,39 +219,6 @@ def test_without_D_gamma_is_one() -> None:
     assert 0.25 <= low <= high <= 2.25
 
 
-def test_a_complete_graph_takes_one_round() -> None:
-    problem = random_quadratic(0, n=4, d=3, q=2, m=1)
-    realized = certified(Workspace(problem, InProcess(Network.complete(4))), materialise=False)
-    assert realized.details["nu"] == 1
-    L_2 = dense_channels(
-        certified(
-            Workspace(random_quadratic(0, n=4, absent="D"), InProcess(Network.complete(4))),
-            materialise=False,
-        )
-    )[1]
-    values = np.linalg.eigvalsh(L_2 @ L_2.T)
-    assert np.allclose(values[values > 0.5], 1.0)
-
-
-def test_one_agent_sends_nothing_and_has_no_penalty() -> None:
-    problem, network = instance("one agent")
-    runtime = InProcess(network)
-    realized = certified(Workspace(problem, runtime))
-    assert realized.space.lift == 0
-    assert realized.details["nu"] == 0
-    assert not isinstance(realized.objective, PenaltyObjective)
-    iterate(realized, solve_kkt(problem).vector)
-    assert runtime.ledger["rounds"] == 0
-
-
-def test_no_constraint_at_all() -> None:
-    problem, network = instance("one agent, nothing")
-    realized = certified(Workspace(problem, InProcess(network)))
-    assert realized.system.empty
-    w = np.ones(realized.space.size)
-    assert not realized.system.residual(w)[0].any()
-
-
 # -- certificates ---------------------------------------------------------------------------------
 def test_supplied_certificates_are_trusted_and_cost_no_geometry() -> None:
     problem, network = instance("all blocks")
@@ -318,39 +252,9 @@ def test_constants_from_averaged_grams_agree_with_the_geometry(name: str, fused:
         assert getattr(found, key) == pytest.approx(known, rel=1e-5, abs=1e-12), key
 
 
-def test_materialising_is_for_small_problems() -> None:
-    problem, network = instance("all blocks")
-    for options in ({"fused": False}, {"fused": True}):
-        # Executed round by round unless the simulation is fused.
-        system = certified(Workspace(problem, InProcess(network, **options))).system
-        assert isinstance(system, NormalizedStack)
-        kind = MaterialisedChannel if options["fused"] else PolynomialChannel
-        assert all(isinstance(c, kind) for c in system.channels)
-    large = random_quadratic(0, n=3, d=150, q=60, m=20)
-    system = certified(Workspace(large, InProcess(Network.ring(3)))).system
-    assert isinstance(system, NormalizedStack)
-    assert all(isinstance(c, PolynomialChannel) for c in system.channels)
-
-
 def test_refusals_say_what_to_do() -> None:
     problem, network = instance("all blocks")
     with pytest.raises(InputError, match="delta = 1"):
         certified(Workspace(problem, InProcess(network)), delta=1.0)
     with pytest.raises(InputError, match="has 3 agents but the problem has 4"):
         certified(Workspace(problem, InProcess(Network.ring(3))))
-
-
-@pytest.mark.mpi
-def test_processes_that_hold_a_part_compute_the_same(mpiexec: str) -> None:
-    source = str(Path(__file__).parents[2] / "src")
-    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
-    job = subprocess.run(
-        [mpiexec, "-n", "2", sys.executable, str(PROGRAM)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert job.returncode == 0, job.stderr
-    assert job.stdout.strip() == "same"

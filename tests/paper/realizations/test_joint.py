@@ -99,17 +99,6 @@ def test_closed_form_for_multiples_of_the_identity(
     assert ends.high == pytest.approx(high, rel=margin)
 
 
-@pytest.mark.parametrize("name", ["all blocks", "rank deficient", "no D"])
-def test_lanczos_finds_the_same_ends(name: str) -> None:
-    problem, network = instance(name)
-    dense = joint(Workspace(problem, InProcess(network)), realization="canonical")
-    runtime = InProcess(network, fused=False)
-    found = joint(Workspace(problem, runtime))
-    assert found.system.interval.low == pytest.approx(dense.system.interval.low, rel=1e-5)
-    assert found.system.interval.high == pytest.approx(dense.system.interval.high, rel=1e-5)
-    assert runtime.ledger.of("setup")["rounds"] > 0
-
-
 def test_separate_normalization_needs_fewer_calls() -> None:
     random = np.random.default_rng(0)
     X = random.standard_normal((60, 20)) * np.geomspace(1, 30, 20)

@@ -91,13 +91,6 @@ def test_polynomials_do_not_change_the_multi_channel_factor(rule: str) -> None:
     assert np.sqrt(realized.system.interval.ratio) > 1.05 * factor
 
 
-def test_one_channel_needs_one_call_pair() -> None:
-    stack, solution = example(rows=(3,))
-    realized = stacked(Workspace(stack, alone()))
-    assert realized.degree == 1
-    run(realized, solution)
-
-
 def test_supplied_certificates_need_no_factorization() -> None:
     stack, solution = example()
     spectra = []
@@ -116,16 +109,6 @@ def test_supplied_certificates_need_no_factorization() -> None:
     assert realized.system.interval.low <= low
     assert high <= realized.system.interval.high
     run(realized, solution)
-
-
-def test_channels_of_zeros_drop_out() -> None:
-    stack, solution = example(rows=(2, 3))
-    padded = Stack(stack.objective, [*stack.channels, (np.zeros((2, DIM)), np.zeros(2))])
-    realized = stacked(Workspace(padded, alone()))
-    assert realized.details["channels"] == 2
-    run(realized, solution)
-    empty = stacked(Workspace(Stack(stack.objective, [(np.zeros((1, DIM)), None)]), alone()))
-    assert empty.system.empty
 
 
 def test_refusals_say_what_to_do() -> None:

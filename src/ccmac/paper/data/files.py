@@ -10,6 +10,7 @@ import hashlib
 import lzma
 import os
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import platformdirs
 from ccmac.errors import InputError
 from ccmac.paper.data.registry import KnownSet
 from ccmac.paper.data.svmlight import parse_svmlight
-from ccmac.texts import is_file, open_file, shown
+from ccmac.texts import MEGABYTE, is_file, open_file, shown
 
 VARIABLE = "CCMAC_DATA"
 SUFFIXES = ("", ".txt", ".bz2", ".xz")
@@ -37,7 +38,8 @@ def read_text(path: Path, *, compression: str | None = None) -> bytes:
     unpacked: Any = {".bz2": bz2.open, ".xz": lzma.open}.get(ending, lambda stream: stream)
     try:
         with open_file(path) as packed, unpacked(packed) as stream:
-            text = bytes(stream.read(LIMIT + 1))
+            pieces = iter(lambda: stream.read(MEGABYTE), b"")
+            text = b"".join(islice(pieces, LIMIT // MEGABYTE + 1))
     except (EOFError, lzma.LZMAError) as error:
         raise InputError(f"{path} is damaged or cut short ({error}): replace the file") from None
     except OSError as error:

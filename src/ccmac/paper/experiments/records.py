@@ -63,6 +63,10 @@ class Summary(msgspec.Struct):
     id: str
     spec: dict[str, Any]
     status: str
+    relative_error: float | None = None
+    ledger: dict[str, dict[str, int]] = {}
+    geometry: dict[str, Any] | None = None
+    provenance: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
