@@ -95,16 +95,6 @@ def uncharged(method: str | Method, match: str, made: Posed, **common: Any) -> N
 
 
 @pytest.mark.parametrize("method", OWNED)
-@pytest.mark.parametrize(
-    "keyword", ["realization", "certificates", "schedule", "tune", "reduction", "fused"]
-)
-def test_moved_keywords_are_refused_before_any_work(method: str, keyword: str) -> None:
-    """With the line that replaces them."""
-    instead = "InProcess" if keyword == "fused" else "method=ccmac.methods"
-    uncharged(method, f"{keyword} .*{instead}", home(method, {}), **{keyword: "nonsense"})
-
-
-@pytest.mark.parametrize("method", OWNED)
 @pytest.mark.parametrize("count", [2.5, "3", True])
 def test_max_iterations_is_a_whole_number(method: str, count: Any) -> None:
     uncharged(method, "max_iterations", home(method, {}), max_iterations=count)
