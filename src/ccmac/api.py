@@ -102,6 +102,7 @@ def solve(
     ('optimal', True)
     """
     limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress, threads)
+    tol = positive("tol", tol)
     with _explained(problem):
         work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
         return run_on(work, asked, tol, reference, warm_start, costs, seed).solve(limits)
@@ -145,6 +146,7 @@ def plan(
     >>> plan.method, plan.averaging_rounds
     ('cross-direct', 1)
     """
+    tol = positive("tol", tol)
     with _explained(problem):
         work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
         run = run_on(work, asked, tol, reference, warm_start, costs, seed)
@@ -220,6 +222,7 @@ def run_on(
     known: Solution | None = None,
 ) -> Run:
     """One run on a workspace; ``known`` is the warm start as an earlier run on it found it."""
+    tol = positive("tol", tol)
     if warm_start is not None and not (hasattr(warm_start, "x") and hasattr(warm_start, "z")):
         raise InputError(
             f"warm_start: expected a Solution or an earlier Result, got {type(warm_start).__name__}"
@@ -230,7 +233,6 @@ def run_on(
     x0, z0 = starting_point(work, warm_start)
     observed = reference is not None
     weights_only = observed and not hasattr(reference, "x")
-    tol = positive("tol", tol)
     request = Request(
         tol,
         x0,

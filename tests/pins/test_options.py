@@ -123,10 +123,6 @@ def test_a_stack_refuses_what_it_would_ignore(options: dict[str, Any]) -> None:
     uncharged(parse("cross-apapc", options), next(iter(options)), posed("stack"))
 
 
-def test_unknown_keywords_are_refused_with_the_nearest() -> None:
-    uncharged("cross-apapc", "did you mean 'max_iterations'", posed("quadratic"), max_iteration=3)
-
-
 @pytest.mark.parametrize("count", [0, -1])
 def test_max_iterations_is_positive(count: int) -> None:
     uncharged("cross-apapc", "max_iterations", posed("quadratic"), max_iterations=count)
