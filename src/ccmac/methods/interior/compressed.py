@@ -10,10 +10,11 @@ of z becomes one of Q t; where all hold the same share of it, agent 0 works for 
 message with the columns of A_i, turned by a rotation that agent i alone knows (drawn by a digest
 of A_i): others learn A_i A_i' and nothing of its columns. What is lost by rounding is bounded:
 
-    |F(x) - F_t(x)| <= a (eta R^2 + 2 e R + e^2)/2 + ||s|| e,   e = (delta R + delta_b)/|beta|,
+    |F(x) - F_t(x)| <= a (eta T^2 + 2 e T + e^2)/2 + ||s|| e,   e = (delta R + delta_b)/|beta|,
 
-for points of norm R, delta the part of the A_i off the range of Q and eta = ||Q'Q - I||; of a
-hinge loss ||s|| is the Lipschitz constant.
+for points of norm R with ||t|| <= T, delta the part of the A_i off the range of Q and
+eta = ||Q'Q - I||; of a hinge loss ||s|| is the Lipschitz constant. Where a > 0, F - F* <= G puts
+the solution's t within sqrt(2 G / a) of the point's.
 Cost: one averaging of m (d_i + 1) floats an agent, d_i its columns; then that of a small problem.
 """
 
@@ -260,17 +261,21 @@ class Compressed:
         """F less the objective of the small problem."""
         return math.fsum(self._numbers.value[:, 3])
 
-    def slack(self, radius: float) -> float:
-        """|F(x) - F_t(x)| at most, for points of that norm."""
+    @property
+    def curvature(self) -> float:
+        """a, of F in z."""
+        return math.fsum(self._numbers.value[:, 1])
+
+    def slack(self, radius: float, reach: float) -> float:
+        """|F(x) - F_t(x)| at most, for points of that norm with ||t|| <= ``reach``."""
         numbers = self._numbers.value
         # of ||Q'Q - I||, and of sums
         room = self._uneven + 4 * EPS * (2 * math.sqrt(self.m) + 2 + self.rank)
-        a = math.fsum(numbers[:, 1])
         s = math.fsum(numbers[:, 2])
         sides = 2 * room * math.fsum(numbers[:, 4])  # their sum is one of the columns of Q
         off = (_length(numbers[:, 0]) * radius + sides) / abs(self.beta)
-        bent = a * (room * radius**2 + 2 * off * radius * (1 + room) + off**2) / 2
-        return bent + s * (off + room * radius) + EPS * abs(self.offset)
+        bent = self.curvature * (room * reach**2 + 2 * off * reach * (1 + room) + off**2) / 2
+        return bent + s * (off + room * reach) + EPS * abs(self.offset)
 
     def lifted(self, t: Array) -> Array:
         """z, or multipliers, from the small problem's."""

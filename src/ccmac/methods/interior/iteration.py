@@ -334,8 +334,8 @@ class Interior(Iteration[InteriorState]):
         return np.concatenate([np.zeros(0), *x]), np.array(copies)
 
     def direction(self, state: InteriorState) -> tuple[Array, Array]:
-        """(flat x, z) without the division by tau."""
-        x, z = self.point(state)
+        """(flat x, z) of the models, without the division by tau."""
+        x, z = Interior.point(self, state)
         return state.tau * x, state.tau * z[0] if len(z) else np.zeros(0)
 
     def multipliers(self, state: InteriorState) -> tuple[Array, list[Array]]:

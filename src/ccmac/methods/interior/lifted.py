@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -59,10 +60,14 @@ class LiftedStop(DualityStop):
             np.stack(slopes)
         )  # z stays where its rows' multiplier is this / -beta
         found, proved = self.duality.gap(x, t[0], dual, rows)
-        radius = self.goal.required(found.travelled) + found.travelled + self.far
-        found = replace(
-            found, value=found.value + lift.offset, base=found.base + 2 * lift.slack(radius)
-        )
+        asked = self.goal.required(found.travelled)
+        reach = radius = asked + found.travelled + self.far
+        if lift.curvature:
+            gap = max(found.bound(asked) + 2 * lift.slack(radius, radius), 0.0)
+            own = float(np.linalg.norm(t[0])) + math.sqrt(2 * gap / lift.curvature)
+            reach = min(radius, own)
+        lost = 2 * lift.slack(radius, reach)
+        found = replace(found, value=found.value + lift.offset, base=found.base + lost)
         each = np.stack(slopes)
         if lift.pooled:
             each = np.tile(total.value / lift.n, (len(slopes), 1))

@@ -30,7 +30,7 @@ from ccmac.methods.interior.parts import Parts, congruence, diagonal
 from ccmac.workspace.conic import StandardForm
 
 RHO = 2e-8  # free directions put 1/rho into the sum, which keeps digits while rho > sqrt(EPS)
-DELTA = 1e-7
+DELTA = 1e-9
 DENSE = 150  # unknowns and rows up to which the factorization is dense
 
 
