@@ -64,8 +64,8 @@ class LiftedStop(DualityStop):
         reach = radius = asked + found.travelled + self.far
         if lift.curvature:
             gap = max(found.bound(asked) + 2 * lift.slack(radius, radius), 0.0)
-            own = float(np.linalg.norm(t[0])) + math.sqrt(2 * gap / lift.curvature)
-            reach = min(radius, own)
+            size = float(np.linalg.norm(t[0]))
+            reach = min(radius, size + math.sqrt(2 * gap / lift.curvature))
         lost = 2 * lift.slack(radius, reach)
         found = replace(found, value=found.value + lift.offset, base=found.base + lost)
         each = np.stack(slopes)
