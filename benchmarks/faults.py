@@ -30,7 +30,7 @@ import numpy as np
 
 import ccmac
 from ccmac.paper.instances import random_quadratic
-from ccmac.runtime.links import Credentials
+from ccmac.runtime.tls import Identity
 from ccmac.storage.keys import make_keys
 
 N = 4
@@ -263,7 +263,7 @@ def come(who: str, keys: str) -> None:
             plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
             plain.recv(100)
         else:
-            context = Credentials(*files).context(server=False)
+            context = Identity(*files).context(server=False)
             connection = context.wrap_socket(plain, server_hostname="agent-0")
             while connection.recv(65536):
                 pass

@@ -126,15 +126,16 @@ def _runtimes(agents: int, keys: str, me: int) -> Iterator[Any]:
         with guard():
             yield lambda averaging: Mpi(network, averaging=averaging)
         return
-    from ccmac.runtime.links import Credentials, Links
+    from ccmac.runtime.links import Links
     from ccmac.runtime.owners import between_owners
+    from ccmac.runtime.tls import Identity
 
     files = [f"{keys}/agent-{me}.crt", f"{keys}/agent-{me}.key", f"{keys}/authority.crt"]
     near = {
         int(p): (f"agent-{p}", (f"10.78.0.{p + 1}", PORT) if p < me else None)
         for p in network.neighbors(me)
     }
-    with Links(me, near, (f"10.78.0.{me + 1}", PORT), Credentials(*files), {}) as links:
+    with Links(me, near, (f"10.78.0.{me + 1}", PORT), Identity(*files), {}) as links:
         links.start()
         yield lambda averaging: between_owners(links, network, averaging)
 

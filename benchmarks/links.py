@@ -19,7 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ccmac.runtime.links import Credentials, Links
+from ccmac.runtime.links import Links
+from ccmac.runtime.tls import Identity
 from ccmac.storage.keys import make_keys
 
 SIZES = (1_000, 16_000, 256_000)
@@ -45,7 +46,7 @@ def over_links(i: int, n: int, ports: list[int], keys: Path, rounds: int) -> lis
     near = sorted({(i - 1) % n, (i + 1) % n} - {i})
     where = {p: (f"agent-{p}", ("127.0.0.1", ports[p]) if p < i else None) for p in near}
     files = [str(keys / f"agent-{i}.{end}") for end in ("crt", "key")]
-    credentials = Credentials(*files, str(keys / "authority.crt"))
+    credentials = Identity(*files, str(keys / "authority.crt"))
     with Links(i, where, ("127.0.0.1", ports[i]), credentials, {}) as links:
         links.start()
 

@@ -29,12 +29,13 @@ GRAPHS = ("ring", "complete")
 def inside(keys: Path, me: int, graph: str, hosts: int, rounds: int) -> None:
     """The work of one owner; the first prints."""
     from ccmac.network import Network
-    from ccmac.runtime.links import Credentials, Links
+    from ccmac.runtime.links import Links
+    from ccmac.runtime.tls import Identity
 
     near = [int(p) for p in getattr(Network, graph)(hosts).neighbors(me)]
     files = [str(keys / name) for name in (f"agent-{me}.crt", f"agent-{me}.key", "authority.crt")]
     where = {p: (f"agent-{p}", (f"10.78.0.{p + 1}", PORT) if p < me else None) for p in near}
-    with Links(me, where, (f"10.78.0.{me + 1}", PORT), Credentials(*files), {}) as links:
+    with Links(me, where, (f"10.78.0.{me + 1}", PORT), Identity(*files), {}) as links:
         links.start()
         for size in SIZES:
             message = bytes(size)

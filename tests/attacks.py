@@ -34,8 +34,8 @@ from ccmac.errors import InputError  # noqa: E402
 from ccmac.owners.session import Owner  # noqa: E402
 from ccmac.paper.instances import random_quadratic  # noqa: E402
 from ccmac.runtime import wire  # noqa: E402
-from ccmac.runtime.credentials import Credentials  # noqa: E402
 from ccmac.runtime.links import PROTOCOL, VIOLATIONS  # noqa: E402
+from ccmac.runtime.tls import Identity  # noqa: E402
 from ccmac.runtime.wire import BYE, DATA, REFUSE  # noqa: E402
 from ccmac.version import __version__  # noqa: E402
 from owners import N, free_ports, trial  # noqa: E402
@@ -95,7 +95,7 @@ class Trial:
         """Agent 2 at agent 1."""
         names = ("agent-2.crt", "agent-2.key", "authority.crt")
         files = [str(self.folder / "keys" / name) for name in names]
-        context = Credentials(*files).context(server=False)
+        context = Identity(*files).context(server=False)
         deadline = time.monotonic() + 30
         while True:
             try:

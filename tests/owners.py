@@ -13,7 +13,8 @@ from typing import Any
 
 import ccmac
 from ccmac.cli.main import main
-from ccmac.runtime.links import Credentials, Links
+from ccmac.runtime.links import Links
+from ccmac.runtime.tls import Identity
 from ccmac.storage.keys import make_keys
 
 N = 3  # owners of a trial
@@ -40,11 +41,11 @@ class Neighborhood:
         self.ports = free_ports(network.n)
         self.said: dict[int, list[str]] = {i: [] for i in range(network.n)}
 
-    def credentials(self, i: int, folder: Path | None = None) -> Credentials:
+    def identity(self, i: int, folder: Path | None = None, revoked: Sequence[str] = ()) -> Identity:
         """The files of one agent."""
         keys = folder or self.folder
         files = keys / f"agent-{i}.crt", keys / f"agent-{i}.key", keys / "authority.crt"
-        return Credentials(*map(str, files))
+        return Identity(*map(str, files), revoked)
 
     def links(self, i: int, **more: Any) -> Links:
         """The connections of one agent, not yet made."""
@@ -54,8 +55,9 @@ class Neighborhood:
         }
         options = {"patience": 20.0, "wait": 20.0, "say": self.said[i].append, **more}
         facts = options.pop("facts", {"the public file": "1"})
-        listen = ("127.0.0.1", self.ports[i])
-        return Links(i, neighbors, listen, self.credentials(i), facts, **options)
+        options["names"] = [f"agent-{j}" for j in range(self.network.n)]
+        identity = options.pop("identity", None) or self.identity(i)
+        return Links(i, neighbors, ("127.0.0.1", self.ports[i]), identity, facts, **options)
 
 
 def at_once(work: Callable[[int], Any], agents: Sequence[int]) -> dict[int, Any]:

@@ -16,7 +16,6 @@ from ccmac.methods.run import starting_point
 from ccmac.network import Network
 from ccmac.paper.instances import random_quadratic
 from ccmac.runtime import InProcess
-from ccmac.runtime import averaging as routes
 from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, messages_sent
 from ccmac.runtime.partition import bounds, owners
 from ccmac.workspace import Workspace
@@ -24,8 +23,10 @@ from ccmac.workspace import Workspace
 
 @st.composite
 def networks(draw: st.DrawFn, most: int = 14) -> Network:
-    """A random tree with random chords."""
+    """A random tree with random chords, or everybody with everybody."""
     n = draw(st.integers(1, most))
+    if draw(st.integers(0, 9)) == 0:
+        return Network.complete(n)
     seed = draw(st.integers(0, 2**32 - 1))
     graph = nx.random_labeled_tree(n, seed=seed)
     if n > 2:
@@ -49,40 +50,18 @@ def test_every_row_reaches_everybody_along_the_edges(network: Network) -> None:
     for k in range(1, relay.rounds + 1):
         before = [set(rows) for rows in known]
         for v in range(n):
-            for o in np.flatnonzero(relay.hops[v] == k):
-                u = int(relay.senders[v, o])
+            for o in np.flatnonzero(relay.paths.hops[v] == k):
+                u = int(relay.paths.senders[v, o])
                 assert u in network.neighbors(v)
                 assert o in before[u]
                 known[v].add(int(o))
                 sent[u] += 1
     assert all(len(rows) == n for rows in known)
     assert relay.floats_sent == sent.max()
-    assert sent.sum() == n * (n - 1)
-
-
-@given(network=networks(), chunk=st.integers(1, 30))
-def test_many_agents_are_counted_a_few_at_a_time(network: Network, chunk: int) -> None:
-    """Of any number of receivers at a time: the routes are shortest ones, all of them counted."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(routes, "RELAYED", 0)
-        patch.setattr(routes, "LOOKED_AT", chunk)
-        found = routes.routes(network.weights)
-        counted = routes.load(network.weights)
-    assert np.array_equal(found.hops, network.hops())
-    for v, o in np.argwhere(found.hops):
-        u = found.senders[v, o]
-        assert u in network.neighbors(int(v))
-        assert found.hops[u, o] == found.hops[v, o] - 1
-    known = routes.load(network.weights, found)
-    assert np.array_equal(counted.sent, known.sent)
-    assert (counted.messages, counted.longest) == (known.messages, known.longest)
-
-
-@pytest.mark.parametrize("n", [2, 3, 8])
-def test_in_a_complete_graph_everybody_sends_its_own_row(n: int) -> None:
-    weights = Network.complete(n).weights
-    for found, known in zip(routes.routes(weights), routes._balanced(weights), strict=True):
-        assert np.array_equal(found, known)
+    assert relay.floats_total == sent.sum() == n * (n - 1)
+    steps = [relay.steps(np.arange(n + 1), v) for v in range(n)]
+    letters = [len(rows) for each in steps for out, _ in each for _, rows in out]
+    assert (relay.messages, relay.longest) == (len(letters), max(letters, default=0))
 
 
 @given(network=networks(), data=st.data())
@@ -152,7 +131,7 @@ def test_a_column_has_the_same_bits_in_any_company(network: Network, seed: int) 
         (Network.path(9), "tree", 8),
         (Network.path(1), "tree", 0),
         (Network.ring(300), "relay", 150),
-        (Network.ring(RELAYED + 1), "relay", RELAYED // 2),
+        (Network.ring(RELAYED + 1), "tree", RELAYED),
     ],
     ids=lambda value: value.name if isinstance(value, Network) else str(value),
 )
@@ -201,8 +180,6 @@ def test_a_step_with_wide_messages_costs_what_it_declares(method: str) -> None:
 def test_unknown_scheme() -> None:
     with pytest.raises(InputError, match="'gossip' is unknown; take one of auto, relay, tree"):
         by_name(Network.ring(3), "gossip")
-    with pytest.raises(InputError, match="'scatter' is gone; take tree"):
-        by_name(Network.ring(3), "scatter")
 
 
 @pytest.mark.parametrize("name", ["auto", "tree", "masked"])

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 import ccmac
 from ccmac.errors import InputError, PeerLost
 from ccmac.runtime import wire
-from ccmac.runtime.credentials import WINDOW, hasten
-from ccmac.runtime.links import Credentials, Links
+from ccmac.runtime.links import Links
 from ccmac.runtime.owners import between_owners
+from ccmac.runtime.tls import WINDOW, Identity, hasten
 from ccmac.runtime.wire import BYE, DATA, HELLO, REFUSE, Frame, Numbering, Violation
 from ccmac.storage.keys import make_keys
 from ccmac.version import __version__
@@ -266,7 +266,7 @@ def test_two_who_both_dial_learn_which_line_is_missing(tmp_path: Path) -> None:
         near: dict[int, Any] = {1 - i: (f"agent-{1 - i}", ("127.0.0.1", pair.ports[1 - i]))}
         here = ("127.0.0.1", pair.ports[i])
         said = pair.said[i].append
-        with Links(i, near, here, pair.credentials(i), {}, wait=1.0, say=said) as links:
+        with Links(i, near, here, pair.identity(i), {}, wait=1.0, say=said) as links:
             links.start()
 
     found = at_once(run, range(2))
@@ -291,9 +291,9 @@ def test_nothing_of_one_system_is_asked_for(
 
 
 # -- who is not let in -----------------------------------------------------------------------------
-def shake(ring: Neighborhood, credentials: Credentials, to: int) -> ssl.SSLSocket:
+def shake(ring: Neighborhood, identity: Identity, to: int) -> ssl.SSLSocket:
     """A plain TLS client."""
-    context = credentials.context(server=False)
+    context = identity.context(server=False)
     plain = socket.create_connection(("127.0.0.1", ring.ports[to]), timeout=10)
     return context.wrap_socket(plain, server_hostname=f"agent-{to}")
 
@@ -316,7 +316,7 @@ def test_strangers_are_refused_by_name_and_disturb_nobody(
     """A certificate of another authority; an agent that is no neighbor; no TLS at all."""
     make_keys(tmp_path / "foreign", ["agent-1"])
     files = tmp_path / "foreign"
-    foreign = Credentials(
+    foreign = Identity(
         str(files / "agent-1.crt"), str(files / "agent-1.key"), str(ring.folder / "authority.crt")
     )
     met = threading.Event()
@@ -326,7 +326,7 @@ def test_strangers_are_refused_by_name_and_disturb_nobody(
             links.start()
             if i == 0:
                 until_closed(shake(ring, foreign, to=0))
-                told = until_closed(shake(ring, ring.credentials(2), to=0))
+                told = until_closed(shake(ring, ring.identity(2), to=0))
                 refusal = frames_of(told)[0]
                 assert refusal.kind == REFUSE
                 assert refusal.payload == b"is no neighbor of this agent"
@@ -354,7 +354,7 @@ def test_a_host_that_knocks_and_says_nothing_keeps_nobody_out(ring: Neighborhood
             if i == 0:
                 where = ("127.0.0.1", ring.ports[0])
                 knocking = [socket.create_connection(where, timeout=10) for _ in range(30)]
-                mute = [shake(ring, ring.credentials(3), to=0) for _ in range(3)]
+                mute = [shake(ring, ring.identity(3), to=0) for _ in range(3)]
                 for one in mute[:-1]:  # of each neighbor the newest counts
                     until_closed(one)
                 mute[-1].close()
@@ -381,13 +381,13 @@ def test_replayed_and_truncated_messages_are_refused_by_name_and_nothing_is_lost
         first = wire.encode(DATA, 0, 0, sent[0])
         second = wire.encode(DATA, 1, 0, sent[1])
         for last in (first, b"nonsense that is no frame at all", second[:-3]):
-            connection = shake(pair, pair.credentials(1), to=0)
+            connection = shake(pair, pair.identity(1), to=0)
             connection.sendall(hello(0) + (first if last is first else b"") + last)
             if last in second:  # cut short, and gone
                 connection.close()
             else:
                 until_closed(connection)
-        connection = shake(pair, pair.credentials(1), to=0)
+        connection = shake(pair, pair.identity(1), to=0)
         rest = [wire.encode(DATA, k, 0, sent[k]) for k in range(1, 4)]
         connection.sendall(hello(0) + b"".join(rest) + wire.encode(BYE, 4, 0))
         until_closed(connection)
@@ -425,7 +425,7 @@ def against(
     def run(i: int) -> Any:
         if i == 1:
             try:
-                connection = shake(pair, pair.credentials(1), to=0)
+                connection = shake(pair, pair.identity(1), to=0)
             except OSError:
                 return None
             with connection, contextlib.suppress(OSError):  # hung up on

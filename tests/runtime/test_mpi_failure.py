@@ -24,7 +24,6 @@ pytestmark = pytest.mark.mpi
         ("nan", 3, 1, r"rank 1 \(agents 3-5\): agent 4: gradient is not finite at iteration 10"),
         ("everywhere", 3, 2, r"rank 0 \(agents 0-2\): method 'magic' is unknown; see .*"),
         ("silent", 2, 1, r"rank 0 \(agents 0-3\): no message from rank 1 beyond the time .*"),
-        ("absent", 3, 1, r"rank 0: not all ranks could be reached within the time limit: .*"),
         ("many", 3, 2, r"rank 0: runtime: 3 processes for 2 agents .* start at most 2 .*"),
         ("network", 3, 2, r"rank 0: rank 2: problem files, network, .* differ .* all 3 ranks .*"),
         ("token", 3, 2, r"rank 0 \(agents 0-2\): rank 1: problem files, .* differ .*"),
@@ -43,14 +42,12 @@ def test_an_error_ends_the_job(mpi: Launcher, how: str, ranks: int, code: int, l
 def test_a_killed_rank_ends_the_job(mpi: Launcher, ranks: int, victim: int) -> None:
     job = mpi.start(ranks, str(mpi.programs / "failing.py"), "never")
     assert job.stdout is not None
-    roster = [job.stdout.readline() for _ in range(ranks)]
-    pids = [int(re.search(r"pid (\d+) on ", line)[1]) for line in roster]  # type: ignore[index]
+    pids = [int(pid) for pid in job.stdout.readline().split()]
     time.sleep(0.05 * victim)  # another moment of the iteration each time
     os.kill(pids[victim], signal.SIGKILL)
     begun = time.monotonic()
     ended = mpi.finish(job, LIMIT)
     assert ended.returncode != 0
-    assert roster[victim].startswith(f"rank {victim}: agent")
     # Open MPI's launcher ends a moment before the last of its ranks.
     while any(map(alive, pids)) and time.monotonic() - begun < LIMIT:
         time.sleep(0.02)

@@ -14,12 +14,12 @@ import pytest
 
 import ccmac
 from ccmac.owners import relay as module
-from ccmac.owners.relay import Relay
+from ccmac.owners.relay import Relay, Settings
 from ccmac.paper.instances import random_quadratic
-from ccmac.runtime.credentials import Credentials, Relayed, listening
-from ccmac.runtime.identity import Identity
 from ccmac.runtime.links import Links
 from ccmac.runtime.owners import between_owners
+from ccmac.runtime.tls import Identity, listening
+from ccmac.runtime.wire import Relayed
 from owners import Neighborhood, at_once, free_ports
 
 pytest.importorskip("cryptography")
@@ -38,12 +38,13 @@ class Place(Neighborhood):
     def links(self, i: int, **more: Any) -> Links:
         near = {int(j): (f"agent-{j}", Relayed(*self.address)) for j in self.network.neighbors(i)}
         options = {"patience": 20.0, "wait": 20.0, "say": self.said[i].append, **more}
-        return Links(i, near, None, self.credentials(i), {"the public file": "1"}, **options)
+        options["names"] = [f"agent-{j}" for j in range(self.network.n)]
+        return Links(i, near, None, self.identity(i), {"the public file": "1"}, **options)
 
     @contextmanager
     def relay(self, **more: Any) -> Iterator[Relay]:
-        identity = Identity(Credentials("", "", str(self.folder / "authority.crt")))
-        relay = Relay(identity, say=self.lines.append, **more)
+        identity = Identity("", "", str(self.folder / "authority.crt"))
+        relay = Relay(identity, Settings("", "", **more), say=self.lines.append)
         begun: list[Any] = []
 
         async def serve() -> None:

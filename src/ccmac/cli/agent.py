@@ -17,7 +17,6 @@ from ccmac.cli.solution import try_out, write
 from ccmac.cli.solve import exit_code, report
 from ccmac.methods.registry import parse
 from ccmac.owners.own_file import own_errors, run_own
-from ccmac.owners.session import Owner, stopped_by
 from ccmac.problem import Agent
 
 EPILOG = (
@@ -42,6 +41,8 @@ def show(
     A connection that drops is made again and nothing is lost. An owner that stays away ends the run
     everywhere; started again, the owners continue from the newest checkpoint that all have.
     """
+    from ccmac.owners.session import Owner, stopped_by
+
     asked = Owner.read(file)
     mine = asked.mine
     public = asked.public

@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from ccmac.owners.relay import read_relay
-
 EPILOG = (
     "Example: `ccmac relay relay.toml`\n\n"
     "Exit codes: 2 bad input, 130 interrupted, 143 terminated; it does not end by itself."
@@ -23,5 +21,7 @@ def show(
 
     Killed and started again it loses nothing: owners dial again within their patience.
     """
+    from ccmac.owners.relay import read_relay
+
     relay, sock = read_relay(file)
     asyncio.run(relay.serve(sock))

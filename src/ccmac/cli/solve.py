@@ -123,9 +123,8 @@ def show(
         scheme = by_name(network, terms.averaging, options["costs"])
         runtime: Any = InProcess(network, fused=running.fused, averaging=scheme)
         if mpi:
-            limits = {"audit": running.audit, "max_seconds": running.max_seconds}
             kind = import_module("ccmac.runtime.mpi").Mpi
-            runtime = kind(network, averaging=scheme, **limits)
+            runtime = kind(network, averaging=scheme, audit=running.audit)
             guards.enter_context(runtime.guard())
         problem = Problem.load(problem_dir, agents=runtime.owned)
         asked = options | {"method": repr(options["method"]), "costs": terms.costs}

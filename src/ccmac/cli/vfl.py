@@ -19,7 +19,6 @@ from ccmac.cli.owners import ByRelay, Place, Port, Requests
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
 from ccmac.network import as_network
-from ccmac.owners.scaffold import new_parties
 from ccmac.runtime import Runtime
 from ccmac.storage.files import atomic_write, try_file
 from ccmac.storage.owner import Mine, Neighbor, Positive, Public, checked_public, read_toml
@@ -95,6 +94,8 @@ def new(
     relay: ByRelay = None,
 ) -> None:
     """Make a folder for each party: settings, keys, an example, and a README. It runs as it is."""
+    from ccmac.owners.scaffold import new_parties
+
     made = new_parties(place, parties.split(","), port, requests=requests, relay=relay)
     typer.echo("\n".join(map(str, made)))
 

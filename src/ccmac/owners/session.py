@@ -15,10 +15,10 @@ from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import Averaging, by_name
 from ccmac.runtime.distributed import Distributed
 from ccmac.runtime.failure import one_line
-from ccmac.runtime.identity import Identity
 from ccmac.runtime.leading import fingerprint
-from ccmac.runtime.links import Credentials, Links
+from ccmac.runtime.links import Links
 from ccmac.runtime.owners import between_owners
+from ccmac.runtime.tls import Identity
 from ccmac.storage import owner
 
 
@@ -76,24 +76,24 @@ class Owner:
         """The connections to the neighbors, not yet made; one's own certificate is checked."""
         mine = self.mine
         public = self.public
-        files = [str(self.path(name)) for name in (mine.certificate, mine.key, mine.authority)]
+        names = (mine.certificate, mine.key, mine.authority)
+        certificate, key, authority = (str(self.path(name)) for name in names)
         listen = None if mine.listen is None else owner.address(self.place, mine.listen)
         facts = {
             "the public file": public.digest(),
             "the network": owner.short(fingerprint(self.network, self.averaging).encode()),
         }
-        credentials = Credentials(*files)
-        ends = Identity(credentials, public.revoked).check_own(public.certificate_name(mine.agent))
+        identity = Identity(certificate, key, authority, public.revoked)
+        ends = identity.check_own(public.certificate_name(mine.agent))
         links = Links(
             mine.agent,
             owner.neighbors_of(self.place, mine, public, self.network),
             listen,
-            credentials,
+            identity,
             facts,
             patience=patience or mine.patience,
             wait=mine.wait,
             names=[public.certificate_name(i) for i in range(public.agents)],
-            revoked=public.revoked,
         )
         if ends:
             links.say(ends)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,7 @@ KINDS = ("halo", "relay", "collect", "token")
 EVERYONE = -1
 
 
-@dataclass(frozen=True, order=True)
-class Entry:
+class Entry(NamedTuple):
     """``messages`` messages of ``floats`` eight-byte words each from ``rank`` to ``peer``."""
 
     rank: int
@@ -58,10 +56,7 @@ class Audit:
 
 def entries(rank: int, rows: Iterable[Sequence[int]]) -> list[Entry]:
     """Read :meth:`Audit.as_rows` of one rank back."""
-    return [
-        Entry(rank, KINDS[kind], int(peer), int(floats), int(agents), int(messages))
-        for kind, peer, floats, agents, messages in rows
-    ]
+    return [Entry(rank, KINDS[kind], *rest) for kind, *rest in rows]
 
 
 def table(report: Iterable[Entry]) -> str:

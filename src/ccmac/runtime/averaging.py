@@ -12,7 +12,7 @@ the same bits. What agents know in common is therefore one row, in a simulation 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from math import inf
 from typing import NamedTuple
@@ -29,9 +29,8 @@ from ccmac.runtime.partition import Index, owners
 from ccmac.texts import nearest, shown
 
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
-SOON = 2**30  # agents times links
 FLOAT_BYTES = 8
-RELAYED = 2048  # agents up to which the routes of all pairs are chosen together
+RELAYED = 2048  # agents up to which "auto" chooses routes of all pairs
 LOOKED_AT = 2**22  # pairs times neighbors at a time
 
 
@@ -91,9 +90,19 @@ class Relay(Averaging):
         self.wide = wide
         self.most = most
         self.rounds = network.diameter
-        known = None if network.n > RELAYED else self._all
-        sent, self.messages, self.longest = load(network.weights, known)
-        self.floats_sent, self.floats_total = int(sent.max()), int(sent.sum())
+        n = network.n
+        if _complete(network.weights):  # many agents in one process do without a table of pairs
+            self.floats_sent = n - 1
+            self.floats_total = self.messages = n * (n - 1)
+            self.longest = min(n - 1, 1)
+            return
+        v, o = np.nonzero(self.paths.hops)
+        senders = self.routes[v, o]
+        sent = np.bincount(senders, minlength=n)
+        self.floats_sent, self.floats_total = int(sent.max()), len(v)
+        # rows in every message: one for each round and edge
+        _, rows = np.unique((self.paths.hops[v, o] * n + senders) * n + v, return_counts=True)
+        self.messages, self.longest = len(rows), int(rows.max(initial=0))
 
     @property
     def described(self) -> str:
@@ -103,21 +112,13 @@ class Relay(Averaging):
         return self if self.wide is None or width <= self.most else self.wide
 
     @cached_property
-    def _all(self) -> Routes:
-        """Of all pairs: many agents in one process do without."""
+    def paths(self) -> Routes:
+        """Of all pairs, agents by origins."""
         return routes(self.network.weights)
 
-    @property
-    def hops(self) -> Index:
-        """Agents by origins."""
-        return self._all.hops
-
-    @property
-    def senders(self) -> Index:
-        """Agents by origins; -1 for their own rows."""
-        return self._all.senders
-
-    routes = senders
+    @cached_property
+    def routes(self) -> Index:  # type: ignore[override]
+        return self.paths.senders
 
     def arrivals(self, ends: Index, rank: int) -> list[dict[int, Index]]:
         """Round by round, rows that first reach a process: {process they come from: rows}.
@@ -126,10 +127,11 @@ class Relay(Averaging):
         gets the row once, by the first of them.
         """
         mine = np.arange(ends[rank], ends[rank + 1])
-        origins = np.setdiff1d(np.arange(len(self.hops)), mine)
-        first = np.argmin(self.hops[mine][:, origins], axis=0)
-        when = self.hops[mine[first], origins]
-        source = owners(self.senders[mine[first], origins], ends)
+        far, senders = self.paths
+        origins = np.setdiff1d(np.arange(len(far)), mine)
+        first = np.argmin(far[mine][:, origins], axis=0)
+        when = far[mine[first], origins]
+        source = owners(senders[mine[first], origins], ends)
         rounds: list[dict[int, Index]] = []
         for k in range(1, self.rounds + 1):
             peers = np.unique(source[when == k])
@@ -172,9 +174,7 @@ class Tree(Averaging):
         self.rounds = 2 * radius
         adjacency = sp.csr_array(abs(network.weights))
         order, parent = sp.csgraph.breadth_first_order(adjacency, self.root, directed=False)
-        depth = np.zeros(n, dtype=np.int64)
-        for v in order[1:]:
-            depth[v] = depth[parent[v]] + 1
+        depth = hops(network.weights, [self.root])[0]
         children = np.bincount(parent[order[1:]], minlength=n)
         # Everybody but the root sends once upwards; everybody sends down to all children.
         self.floats_sent = int((children + (np.arange(n) != self.root)).max()) if n > 1 else 0
@@ -248,11 +248,9 @@ def cheapest(network: Network, costs: Costs) -> Averaging:
     """
     tree = Tree(network)
     n = network.n
-    if n == 1:
-        return tree
     most = tree.rounds * max(len(network.neighbors(v)) for v in range(n))
-    soon = network.diameter == 1 or n * network.weights.nnz <= SOON  # routes within a minute
-    if n - 1 > most or network.diameter >= tree.rounds or not soon:
+    few = n <= RELAYED or _complete(network.weights)
+    if n - 1 > most or network.diameter >= tree.rounds or not few:
         return tree
     relay = Relay(network)
     if relay.floats_sent > most:
@@ -268,10 +266,8 @@ def by_name(network: Network, name: str, costs: Costs | None = None) -> Averagin
 
     if name == "auto":
         return cheapest(network, costs or Costs())
-    schemes: dict[str, Callable[[Network], Averaging]]
+    schemes: dict[str, type[Relay | Tree]]
     schemes = {"relay": Relay, "tree": Tree, "masked": Masked}
-    if name == "scatter":
-        raise InputError("averaging 'scatter' is gone; take tree, which also sends few bytes")
     if name not in schemes:
         raise InputError(
             f"averaging {shown(name)} is unknown; {nearest(str(name), ('auto', *schemes))}"
@@ -287,119 +283,31 @@ def messages_sent(matrix: sp.csr_array) -> NDArray[np.int64]:
 
 # -- who relays what -------------------------------------------------------------------------------
 class Routes(NamedTuple):
-    """Agent v gets row o in round hops[v, o] from its neighbor senders[v, o], one hop nearer to o.
-
-    Up to RELAYED agents all pairs choose in turn the neighbor that sends least so far. Of more, a
-    few receivers at a time take the first hops of breadth-first trees, ties broken by an order
-    drawn for them, so that what is sent can be counted without a table of all pairs.
+    """Agent v gets row o in round hops[v, o] from its neighbor senders[v, o], one hop nearer to o
+    (-1 for its own).
     """
 
     hops: Index
     senders: Index
 
-    def in_messages(self) -> tuple[Index, Index]:
-        """(the message in which each row comes to each other agent, rows in every message)."""
-        v, o = np.nonzero(self.hops)
-        n = self.hops.shape[1]
-        senders = self.senders[v, o]
-        keys = (self.hops[v, o] * n + senders) * n + v
-        _, found, rows = np.unique(keys, return_inverse=True, return_counts=True)
-        return found.ravel(), rows
-
-
-class Load(NamedTuple):
-    """Rows sent by every agent, messages (edges by rounds) and the rows in the longest of them."""
-
-    sent: Index
-    messages: int
-    longest: int
-
 
 def routes(weights: sp.csr_array) -> Routes:
-    """Of all pairs."""
-    if _complete(weights):
-        return _direct(weights.shape[0])
-    if weights.shape[0] <= RELAYED:
-        return _balanced(weights)
-    parts = [first_hops(weights, some) for some in _receivers(weights.shape[0])]
-    return Routes(*(np.concatenate(side) for side in zip(*parts, strict=True)))
-
-
-def load(weights: sp.csr_array, known: Routes | None = None) -> Load:
-    """What :func:`routes` send; where they are not known, in memory that grows with n alone."""
-    if known is not None:
-        _, rows = known.in_messages()
-        sent = np.bincount(known.senders[known.hops > 0], minlength=weights.shape[0])
-        return Load(sent, len(rows), int(rows.max(initial=0)))
-    n = weights.shape[0]
-    messages = 0
-    longest = 0
-    if _complete(weights):
-        return Load(np.full(n, n - 1), n * (n - 1), min(n - 1, 1))
-    sent = np.zeros(n, dtype=np.int64)
-    for some in _receivers(n):
-        for v, far, senders in zip(some, *first_hops(weights, some), strict=True):
-            sent += np.bincount(np.delete(senders, v), minlength=n)
-            near = np.array([v, *neighbors(weights, v)])  # v itself: its own row is there
-            place = np.searchsorted(near[1:], senders) + 1
-            place[v] = 0
-            rows = np.bincount(far * len(near) + place, minlength=len(near) + 1)[len(near) :]
-            messages += int(np.count_nonzero(rows))
-            longest = max(longest, int(rows.max()))
-    return Load(sent, messages, longest)
-
-
-def _complete(weights: sp.csr_array) -> bool:
-    """Whether everybody talks to everybody."""
-    return bool(weights.nnz == weights.shape[0] ** 2)
-
-
-def _direct(n: int) -> Routes:
-    """In a complete graph: everybody sends its own row."""
-    near = 1 - np.eye(n, dtype=np.int64)
-    return Routes(near, np.where(near, np.arange(n), -1))
-
-
-def _receivers(n: int) -> Iterator[range]:
-    size = max(LOOKED_AT // n, 1)
-    return (range(k, min(k + size, n)) for k in range(0, n, size))
-
-
-def first_hops(weights: sp.csr_array, receivers: range) -> Routes:
-    """By breadth-first trees of the ``receivers``, in an order of agents that is drawn for them."""
-    n = weights.shape[0]
-    random = np.random.default_rng(receivers.start)
-    order = random.permutation(n)
-    place = np.argsort(order)  # of an agent in that order
-    links = sp.csr_array(abs(weights))[order][:, order]
-    found, before = sp.csgraph.dijkstra(
-        links, unweighted=True, indices=place[receivers], return_predecessors=True
-    )
-    far = found.astype(np.int64)
-    # The origin's path back to the receiver, by doubled steps; the first hop stands still.
-    back = np.where(far > 1, before, np.arange(n))
-    for _ in range(int(far.max()).bit_length()):
-        back = np.take_along_axis(back, back, axis=1)
-    senders = order[back[:, place]]
-    senders[range(len(receivers)), receivers] = -1
-    return Routes(far[:, place], senders)
-
-
-def _balanced(weights: sp.csr_array) -> Routes:
-    """A neighbor one hop nearer to the origin, the one that sends least so far.
+    """Of all pairs: from a neighbor one hop nearer to the origin, the one that sends least so far.
 
     Near pairs choose first, and of equally near ones those that have no choice.
     """
     n = weights.shape[0]
+    if _complete(weights):
+        near = 1 - np.eye(n, dtype=np.int64)
+        return Routes(near, np.where(near, np.arange(n), -1))
     far = hops(weights, range(n))
-    near = [neighbors(weights, v) for v in range(n)]
-    degree = max(map(len, near))
-    padded = np.array([[*each, *[v] * (degree - len(each))] for v, each in enumerate(near)])
+    nearby = [neighbors(weights, v) for v in range(n)]
+    degree = max(map(len, nearby))
+    padded = np.array([[*each, *[v] * (degree - len(each))] for v, each in enumerate(nearby)])
     senders = np.where(far == 1, np.arange(n), -1)
     sent = (far == 1).sum(axis=0)
-    order = np.argsort(far, axis=None, kind="stable")
-    levels = np.split(order, np.cumsum(np.bincount(far.ravel()))[:-1])
-    for level, pairs in enumerate(levels[2:], start=2):
+    for level in range(2, int(far.max()) + 1):
+        pairs = np.flatnonzero(far == level)
         for part in np.array_split(pairs, -(-len(pairs) * degree // LOOKED_AT)):
             v, o = np.divmod(part, n)
             nearer = far[padded[v], o[:, None]] == level - 1
@@ -411,3 +319,8 @@ def _balanced(weights: sp.csr_array) -> Routes:
                 senders[v[i], o[i]] = least = choice[sent[choice].argmin()]
                 sent[least] += 1
     return Routes(far, senders)
+
+
+def _complete(weights: sp.csr_array) -> bool:
+    """Whether everybody talks to everybody."""
+    return bool(weights.nnz == weights.shape[0] ** 2)

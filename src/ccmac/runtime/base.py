@@ -112,11 +112,9 @@ class Runtime(ABC):
         program the method judges its sums.
         """
         if self.apart and not np.isfinite(rows).all():
-            spoilt = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-            names = ", ".join(
-                str(i) for i in sorted({senders[k] for k in spoilt.tolist() if senders})
-            )
-            who = f"agent {names}" if names else "an agent"
+            spoilt = np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist()
+            named = sorted({senders[k] for k in spoilt if senders})
+            who = f"agent {', '.join(map(str, named))}" if named else "an agent"
             raise PeerLost(f"{who}: sent numbers that are not finite; the run ends")
 
     def _pooled(
@@ -194,9 +192,14 @@ class Runtime(ABC):
         """
         scheme = self.averaging.taking(width or sum(piggybacked))
         row = width * scheme.words_each + (scheme.extra if width or piggybacked else 0)
-        rooms = [_room(scheme, reduction, False, self.n) for reduction in piggybacked]
-        rooms += [_room(scheme, table, True, self.n) for table in shown]
-        return self._row_cost(scheme, row, rooms)
+        return self._row_cost(scheme, row, self._rooms(scheme, piggybacked, shown))
+
+    def _rooms(
+        self, scheme: Averaging, summed: Sequence[int], shown: Sequence[int] = ()
+    ) -> list[int]:
+        """Words of reductions of these widths in a row."""
+        rooms = [_room(scheme, width, False, self.n) for width in summed]
+        return rooms + [_room(scheme, width, True, self.n) for width in shown]
 
     def _row_cost(self, scheme: Averaging, row: int, rooms: Sequence[int]) -> Cost:
         """The same in words."""
@@ -223,23 +226,17 @@ class Runtime(ABC):
         """The cost of a step whose longest averaging, of ``width`` floats, carries these too."""
         if not cost["averagings"]:
             return cost + self.average_cost(0, *piggybacked)
-        return cost + self._added(cost, self.averaging.taking(width), piggybacked, [])
+        scheme = self.averaging.taking(width)
+        return cost + _added(cost, scheme, self._rooms(scheme, piggybacked))
 
     def waiting_cost(self, step: Cost, width: int = 0) -> Cost:
         """What the reductions that wait will add to the next message, that of ``step``."""
         if self.n == 1 or not self._waiting:
             return Cost()
-        summed = [reduction.width for reduction in self._waiting if not reduction.whole]
-        shown = [reduction.width for reduction in self._waiting if reduction.whole]
-        return self._added(step, self.averaging.taking(width), summed, shown)
-
-    def _added(
-        self, step: Cost, scheme: Averaging, piggybacked: Sequence[int], shown: Sequence[int]
-    ) -> Cost:
-        rooms = [_room(scheme, reduction, False, self.n) for reduction in piggybacked]
-        rooms += [_room(scheme, table, True, self.n) for table in shown]
-        longest = step["longest_message"] + sum(rooms) * scheme.longest
-        return _size(scheme, sum(rooms)) + Cost(reductions=len(rooms), longest_message=longest)
+        scheme = self.averaging.taking(width)
+        return _added(
+            step, scheme, [_room(scheme, r.width, r.whole, self.n) for r in self._waiting]
+        )
 
     def unseen(self, width: int = 1) -> float:
         """At most this is missing in the square of a norm of sums, or in a sum of squares.
@@ -375,6 +372,12 @@ def _room(scheme: Averaging, width: int, whole: bool, n: int) -> int:
     if whole:
         return width * (1 if scheme.rows_known else n)
     return width * scheme.words_each
+
+
+def _added(step: Cost, scheme: Averaging, rooms: Sequence[int]) -> Cost:
+    """What reductions add to the averaging of a step."""
+    longest = step["longest_message"] + sum(rooms) * scheme.longest
+    return _size(scheme, sum(rooms)) + Cost(reductions=len(rooms), longest_message=longest)
 
 
 def _size(scheme: Averaging, words: int) -> Cost:

@@ -9,7 +9,6 @@ those of one process on any number of processes.
 from __future__ import annotations
 
 import hashlib
-import os
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -28,11 +27,10 @@ from ccmac.runtime.base import Runtime
 from ccmac.runtime.failure import aborting
 from ccmac.runtime.masked import Masks, Words
 from ccmac.runtime.notes import NOTE, never
-from ccmac.runtime.partition import Index, bounds, describe
+from ccmac.runtime.partition import Index, bounds
 from ccmac.runtime.transport import Transport
 
 Rows = tuple[int, Array, int]  # process, floats, agents whose they are
-ROSTER_FLOATS = 20
 
 
 class Distributed(Runtime):
@@ -115,55 +113,42 @@ class Distributed(Runtime):
     def _pool(
         self, scheme: Averaging, parts: Sequence[Array], tables: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
+        rows, found = self._spread(scheme, parts, tables, summed=True)
+        return [scheme.total(part) if scheme.rows_known else part for part in rows], found
+
+    def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
+        if self._masks is None:
+            self._masks = Masks.introduced(self)
+        hidden = self._masks.hide(words).view(np.float64)  # bits that nobody reckons with
+        [rows], found = self._spread(self.averaging, [hidden], tables, summed=False)
+        return np.ascontiguousarray(rows).view(np.uint64), found
+
+    def _spread(
+        self, scheme: Averaging, parts: Sequence[Array], tables: Sequence[Array], *, summed: bool
+    ) -> tuple[list[Array], list[Array]]:
+        """All agents' rows of the parts, or their sums by a tree; all agents' tables."""
         count = len(self.owned)
         flat = [np.reshape(table, (count, -1)) for table in tables]
         columns = [*parts, *(flat if scheme.rows_known else map(self._slots, flat))]
         block = np.concatenate([*columns, np.full((count, NOTE), self.notes.mine)], axis=1)
-        ends = np.cumsum([column.shape[1] for column in columns])[len(parts) - 1 :]
-        middle = int(ends[0]) if parts else 0
+        finite = sum(part.shape[1] for part in parts) if summed else 0
         if isinstance(scheme, Relay):
-            rows = self._relayed(scheme, block)
-            self.check_finite(rows[:, :middle], range(self.n))
-            total = scheme.total(rows[:, :middle])
-            seen = rows[:, middle:]
-            flags = float(rows[:, -1].sum())
+            block = self._relayed(scheme, block)
+            self.check_finite(block[:, :finite], range(self.n))
         else:
             assert isinstance(scheme, Tree)
             for matrix in scheme.schedule:
-                block = self._mix(block, matrix, middle)
-            self.check_finite(block[:1, :middle])
-            total = block[:1, :middle].copy()
-            seen = block[:1, middle:]
-            flags = float(block[0, -1])
-        self.notes.read(flags)
-        totals = np.split(total, np.cumsum([p.shape[1] for p in parts])[:-1], axis=1)
-        found = []
-        start = 0
-        for table in tables:
-            shape = (self.n, *table.shape[1:])
-            width = int(np.prod(shape)) // len(seen)
-            found.append(np.reshape(seen[:, start : start + width], shape) + 0.0)
-            start += width
-        return totals if parts else [], found
-
-    def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
-        scheme = self.averaging
-        count = len(self.owned)
-        assert isinstance(scheme, Relay)
-        if self._masks is None:
-            self._masks = Masks.introduced(self)
-        columns = [self._masks.hide(words).view(np.float64)]  # bits that nobody reckons with
-        columns += [np.reshape(table, (count, -1)) for table in tables]
-        note = np.full((count, NOTE), self.notes.mine)
-        rows = self._relayed(scheme, np.concatenate([*columns, note], axis=1))
-        self.notes.read(float(rows[:, -1].sum()))
+                block = self._mix(block, matrix, finite)
+            block = block[:1].copy()
+            self.check_finite(block[:, :finite])
+        self.notes.read(float(block[:, -1].sum()))
         ends = np.cumsum([column.shape[1] for column in columns])
-        pieces = np.split(rows, ends, axis=1)
+        pieces = np.split(block, ends, axis=1)[:-1]
         found = [
             np.reshape(piece, (self.n, *table.shape[1:])) + 0.0
-            for piece, table in zip(pieces[1:-1], tables, strict=True)
+            for piece, table in zip(pieces[len(parts) :], tables, strict=True)
         ]
-        return np.ascontiguousarray(pieces[0]).view(np.uint64), found
+        return pieces[: len(parts)], found
 
     def _slots(self, table: Array) -> Array:
         """Rows in places of their own, so that a sum keeps them."""
@@ -218,9 +203,9 @@ class Distributed(Runtime):
         parent, depth = halo.root_tree(self.network, self._ends)
         below: list[list[int]] = [[r] for r in range(self.ranks)]
         held = {self.rank: mine}
-        for level in range(int(depth.max()), 0, -1):
+        for level in range(max(depth.values()), 0, -1):
             received = []
-            for child in np.flatnonzero(depth == level):
+            for child in (r for r in depth if depth[r] == level):
                 below[parent[child]] += below[child]
                 if parent[child] == self.rank:
                     received.append((int(child), np.empty(int(sizes[below[child]].sum())), 0))
@@ -238,45 +223,26 @@ class Distributed(Runtime):
     # -- trust ------------------------------------------------------------------------------
     def check_consistent(self, token: str) -> None:
         """Refuse processes that started from something else: all must present the same token."""
-        strays = self._strays(token.encode())
-        if strays:
-            raise InputError(
-                f"rank {strays}: problem files, network, settings or version of ccmac differ from "
-                f"those of the other ranks; give all {self.ranks} ranks the same"
-            )
-
-    def _strays(self, token: bytes) -> str:
-        digest = hashlib.sha256(token).digest()
+        digest = hashlib.sha256(token.encode()).digest()
         if self.audit:
             self.audit.record("token", EVERYONE, np.frombuffer(digest, dtype=np.int64), 0)
-        return ", ".join(str(rank) for rank in self.transport.strangers(digest))
-
-    def roster(self) -> list[str] | None:
-        """Who runs where, at the root; None elsewhere.
-
-        A process that is killed cannot speak. The launcher then names a rank or a pid, and the
-        roster whose it was; MPICH's may name one that it ended itself while cleaning up.
-        """
-        here = f"{describe(self.owned)}, pid {os.getpid()} on {self.transport.host}"
-        line = np.frombuffer(here.encode()[: 8 * ROSTER_FLOATS].ljust(8 * ROSTER_FLOATS))
-        lines = self._funnel(line, np.full(self.ranks, ROSTER_FLOATS))
-        if lines is None:
-            return None
-        said = lines.reshape(self.ranks, ROSTER_FLOATS)
-        return [f"rank {r}: {row.tobytes().decode().rstrip()}" for r, row in enumerate(said)]
+        if strays := self.transport.strangers(digest):
+            who = ", ".join(map(str, strays))
+            raise InputError(
+                f"rank {who}: problem files, network, settings or version of ccmac differ from "
+                f"those of the other ranks; give all {self.ranks} ranks the same"
+            )
 
     def audit_report(self) -> list[Entry] | None:
         """Everything that every rank sent, at the root; None elsewhere (and without an audit)."""
         if self.audit is None:
             return None
-        rows = self.audit.as_rows()
-        counts = self._gather(np.full((len(self.owned), 1), float(rows.size)))
-        sizes = counts[self._ends[:-1], 0].astype(np.int64)
-        everything = self._funnel(rows.ravel().view(np.float64), sizes)
-        if everything is None:
+        mine = self.audit.as_rows().ravel().view(np.float64)
+        parts = self.collect([mine, *[np.zeros(0)] * (len(self.owned) - 1)])
+        if parts is None:
             return None
-        parts = np.split(everything.view(np.int64).reshape(-1, 5), np.cumsum(sizes // 5)[:-1])
-        return [e for rank, part in enumerate(parts) for e in entries(rank, part.tolist())]
+        tables = [parts[first].view(np.int64).reshape(-1, 5) for first in self._ends[:-1]]
+        return [e for rank, rows in enumerate(tables) for e in entries(rank, rows.tolist())]
 
     def close(self) -> None:
         """Give everything back; the runtime is of no use afterwards."""

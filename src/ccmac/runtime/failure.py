@@ -15,22 +15,13 @@ from ccmac.runtime.partition import describe
 INTERRUPTED = 130
 
 
-def exit_code(error: BaseException) -> int:
-    """What the job returns to the shell."""
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    return error.exit_code if isinstance(error, CcmacError) else 1
-
-
 def message(error: BaseException, rank: int, agents: range | None) -> str:
     """One line; an error that was not raised on purpose also tells where it comes from."""
     who = f"rank {rank}" + (f" ({describe(agents)})" if agents is not None else "")
-    what = " ".join(str(error).split())
-    if isinstance(error, CcmacError):
-        return f"ccmac: {who}: {what}"
+    what = str(error) if isinstance(error, CcmacError) else unexpected(error)
     if isinstance(error, KeyboardInterrupt):
-        return f"ccmac: {who}: interrupted"
-    return f"ccmac: {who}: {unexpected(error)}"
+        what = "interrupted"
+    return f"ccmac: {who}: {' '.join(what.split())}"
 
 
 def unexpected(error: BaseException) -> str:
@@ -77,5 +68,6 @@ def aborting(
         # The launcher forwards the line through a pipe of its own and drops what it has not yet
         # read when the job is aborted.
         time.sleep(0.3)
-        abort(exit_code(error))
+        interrupted = isinstance(error, KeyboardInterrupt)
+        abort(INTERRUPTED if interrupted else getattr(error, "exit_code", 1))
         raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 
@@ -42,17 +43,11 @@ def rank_neighbors(network: Network, ends: Index, rank: int) -> tuple[int, ...]:
     return tuple(int(r) for r in np.unique(owners(columns, ends)) if r != rank)
 
 
-def root_tree(network: Network, ends: Index) -> tuple[Index, Index]:
+def root_tree(network: Network, ends: Index) -> tuple[dict[int, int], dict[int, int]]:
     """Parent and depth of every process in a breadth-first tree from the root."""
-    ranks = len(ends) - 1
-    joined = np.zeros((ranks, ranks))
-    for rank in range(ranks):
-        joined[rank, list(rank_neighbors(network, ends, rank))] = 1.0
-    order, parent = sp.csgraph.breadth_first_order(sp.csr_array(joined), 0, directed=False)
-    depth = np.zeros(ranks, dtype=np.int64)
-    for rank in order[1:]:
-        depth[rank] = depth[parent[rank]] + 1
-    return parent.astype(np.int64), depth
+    graph = nx.empty_graph(len(ends) - 1)
+    graph.add_edges_from((r, p) for r in graph for p in rank_neighbors(network, ends, r))
+    return dict(nx.bfs_predecessors(graph, 0)), nx.single_source_shortest_path_length(graph, 0)
 
 
 def check_support(network: Network, matrix: sp.csr_array) -> None:
@@ -60,13 +55,11 @@ def check_support(network: Network, matrix: sp.csr_array) -> None:
     n = network.n
     if matrix.shape != (n, n):
         raise InputError(f"mix: the matrix has shape {matrix.shape}; {n} agents need {(n, n)}")
-    entries = matrix.tocoo()
-    edges = network.weights.tocoo()
-    stray = ~np.isin(_keys(entries, n), _keys(edges, n)) & (entries.row != entries.col)
-    if stray.any():
-        k = int(np.argmax(stray))
+    joined: sp.csr_array = (abs(network.weights) + sp.eye_array(n)).astype(bool)
+    rows, columns = (matrix.astype(bool) > joined).nonzero()
+    if len(rows):
         raise InputError(
-            f"mix: entry ({entries.row[k]}, {entries.col[k]}) of the matrix joins agents that are "
+            f"mix: entry ({rows[0]}, {columns[0]}) of the matrix joins agents that are "
             f"not neighbors in {network.name}; keep its support on the edges"
         )
 
@@ -75,7 +68,7 @@ def plan(matrix: sp.csr_array, peers: tuple[int, ...], ends: Index, rank: int) -
     """Plan one round of ``matrix``; ``peers`` hold all neighbors."""
     start = int(ends[rank])
     stop = int(ends[rank + 1])
-    local = _rows(matrix, start, stop)
+    local = matrix[start:stop]  # entries in their stored order
     read = np.unique(local.indices).astype(np.int64)
     inside = (read >= start) & (read < stop)
     own = read[inside]
@@ -95,30 +88,16 @@ def plan(matrix: sp.csr_array, peers: tuple[int, ...], ends: Index, rank: int) -
     )
 
 
-def _rows(matrix: sp.csr_array, start: int, stop: int) -> sp.csr_array:
-    """Rows start..stop-1 with their entries in stored order."""
-    first = matrix.indptr[start]
-    last = matrix.indptr[stop]
-    parts = matrix.data[first:last], matrix.indices[first:last]
-    indptr = matrix.indptr[start : stop + 1] - first
-    return sp.csr_array((*parts, indptr), shape=(stop - start, matrix.shape[1]))
-
-
 def _columns(matrix: sp.csr_array, ends: Index, rank: int) -> Index:
     """Columns that the rows of ``rank`` touch, ascending."""
-    first = matrix.indptr[ends[rank]]
-    last = matrix.indptr[ends[rank + 1]]
-    return np.asarray(np.unique(matrix.indices[first:last]), dtype=np.int64)
+    rows = matrix[int(ends[rank]) : int(ends[rank + 1])]
+    return np.asarray(np.unique(rows.indices), dtype=np.int64)
 
 
 def _sent_to(matrix: sp.csr_array, ends: Index, rank: int, peer: int) -> Index:
     """Agents of ``rank`` whose rows ``peer`` reads, ascending."""
     columns = _columns(matrix, ends, peer)
     return np.compress((columns >= ends[rank]) & (columns < ends[rank + 1]), columns)
-
-
-def _keys(matrix: sp.coo_array, n: int) -> Index:
-    return matrix.row.astype(np.int64) * n + matrix.col.astype(np.int64)
 
 
 def rows_of(table: Array, rows: Index) -> Array:

@@ -23,7 +23,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,34 +31,21 @@ from types import TracebackType
 from typing import Any
 
 from ccmac.errors import AgreedError, CcmacError, InputError, OutOfTime, PeerLost, short
-from ccmac.runtime import wire
-from ccmac.runtime.credentials import (
-    Address,
-    Credentials,
-    Relayed,
-    hasten,
-    listening,
-    print_of,
-    reason,
-    shown_names,
-)
-from ccmac.runtime.identity import Identity
-from ccmac.runtime.streams import plain, secured
-from ccmac.runtime.wire import BEAT, BYE, DATA, END, HELLO, REFUSE, Frame, Numbering, Violation
+from ccmac.runtime import tls, wire
+from ccmac.runtime.tls import Identity
+from ccmac.runtime.wire import Address, Frame, Numbering, Relayed, Violation
 from ccmac.version import __version__, series
-
-__all__ = ["Credentials", "Links"]
 
 PROTOCOL = 1
 BEAT_SECONDS = 2.0  # between signs of life, and at most a quarter of the patience
 LOST_BEATS = 3  # of silence after which a connection is given up and made again
-PAUSES = (0.05, 1.0)  # seconds between two attempts to dial: the first, the longest
+RELAY_SECONDS = 6.0  # of a relay's silence; it shows signs of life every second
+PAUSE = 0.15  # seconds between two attempts to dial
 VIOLATIONS = 10  # of the protocol by one neighbor, without a message between them
 FLUSH_SECONDS = 3.0  # for the last words
 LINGER_SECONDS = 2.0  # for whoever is about to come for the first time, after an error
 AHEAD = 1 << 24  # bytes of messages that are read before they are due
 OVERHEAD = 1 << 8  # bytes of memory that a message takes on top of its payload
-UNREAD = 256, 1 << 26  # messages and bytes of ours that a neighbor may leave without a sign
 WAITING_SECONDS = 10.0  # after which whoever is waited for is named
 LINES = 5  # different ones that are printed about one neighbor, or about all strangers
 
@@ -120,60 +107,46 @@ class Peer:
             self.writer.write(frame)
 
 
+@dataclass(eq=False)
 class Links:
     """The connections of agent ``me``, for use from one thread between ``start`` and the end.
 
     ``facts`` are compared with every neighbor's: {what: digest}. ``say`` gets one line about every
-    refusal. ``names`` are those in all agents' certificates, ``revoked`` the fingerprints of
-    certificates that count no more.
+    refusal. ``names`` are those in all agents' certificates.
     """
 
-    def __init__(
-        self,
-        me: int,
-        neighbors: Mapping[int, tuple[str, Address | Relayed | None]],
-        listen: Address | None,
-        credentials: Credentials,
-        facts: Mapping[str, str],
-        *,
-        patience: float = 60.0,
-        wait: float = 600.0,
-        say: Callable[[str], None] | None = None,
-        names: Sequence[str] = (),
-        revoked: Collection[str] = (),
-    ) -> None:
-        self.me = me
-        self.facts = dict(facts)
-        self.patience = patience
-        self.wait = wait
-        self.beat = min(BEAT_SECONDS, patience / 4)
-        self.links = {p: Peer(p, name, where) for p, (name, where) in neighbors.items()}
+    me: int
+    neighbors: Mapping[int, tuple[str, Address | Relayed | None]]
+    listen: Address | None
+    identity: Identity
+    facts: Mapping[str, str]
+    patience: float = 60.0
+    wait: float = 600.0
+    say: Callable[[str], None] = lambda line: print(f"ccmac: {line}", file=sys.stderr)
+    names: Sequence[str] = ()
+    failure: CcmacError | None = None
+
+    def __post_init__(self) -> None:
+        self.links = {p: Peer(p, name, where) for p, (name, where) in self.neighbors.items()}
         self.session = secrets.token_hex(16)
-        self.failure: CcmacError | None = None
-        self.say = say or (lambda line: print(f"ccmac: agent {me}: {line}", file=sys.stderr))
+        self.beat = min(BEAT_SECONDS, self.patience / 4)
         self.loop = asyncio.new_event_loop()
-        self._listen = listen
-        self._credentials = credentials
         self._seconds = LOST_BEATS * self.beat  # for an answer
-        self._secured = partial(secured, credentials, self._seconds)
-        self._names = list(names)
-        self.identity = Identity(credentials, revoked)
+        self._secured = partial(tls.secured, self.identity, self._seconds)
         self._said: dict[int | None, set[str]] = {}
-        self._leaving = False  # we have said farewell: nothing more is due
         self._events: queue.SimpleQueue[None] = queue.SimpleQueue()  # something may have ended
-        self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: set[asyncio.StreamWriter] = set()
-        self._thread = threading.Thread(target=self._run, daemon=True, name=f"links of {me}")
+        self._server: asyncio.Server | None = None
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
     # -- for the agent's thread --------------------------------------------------------------------
     def start(self) -> None:
         """Listen, dial, and return when every neighbor is there."""
-        for server in (True, False):
-            self._credentials.context(server=server)
-        sock = None if self._listen is None else listening(self._listen)
+        self.identity.context(server=True)  # the files can be used
+        sock = None if self.listen is None else tls.listening(self.listen)
         self._thread.start()
-        self._call(self._begin, sock)
+        asyncio.run_coroutine_threadsafe(self._begin(sock), self.loop).result()
         begun = time.monotonic()
         while not self._until(lambda: self.failure is not None or self._met(), WAITING_SECONDS):
             absent = [peer.described for peer in self.links.values() if not peer.connections]
@@ -192,25 +165,18 @@ class Links:
                 self._events.get(timeout=max(0.0, end - time.monotonic()))
         return done()
 
-    def name_of(self, agent: int) -> str:
-        """In an agent's certificate."""
-        return self._names[agent] if self._names else f"agent-{agent}"
-
     def post(self, messages: Mapping[int, bytes]) -> None:
         """Send one message to each of these neighbors."""
         self._raise()
-        self._call(self._push, DATA, messages)
+        self._call(self._push, wire.DATA, messages)
 
     def receive(self, number: int, size: int | None = None, seconds: float = math.inf) -> bytes:
         """The next message of a neighbor, of ``size`` bytes, which is waited for so long."""
         peer = self.links[number]
-        limit = None if seconds == math.inf else max(seconds, 0.0)
         peer.due = size
         self._resume(peer)
         try:
-            found = self._next(peer, limit)
-        except queue.Empty:
-            raise PeerLost(f"agent {number}: sent nothing before the time limit") from None
+            found = self._next(peer, max(seconds, 0.0))
         finally:
             peer.due = None
         if isinstance(found, CcmacError):
@@ -221,15 +187,17 @@ class Links:
             raise PeerLost(_wrong_size(number, len(found), size))
         return found
 
-    def _next(self, peer: Peer, limit: float | None) -> bytes | CcmacError:
+    def _next(self, peer: Peer, seconds: float) -> bytes | CcmacError:
         """Out of the inbox; whoever is waited for is named now and then."""
         waited = 0.0
-        while limit is None or waited + WAITING_SECONDS < limit:
+        while True:
+            pause = min(WAITING_SECONDS, seconds - waited)
             with suppress(queue.Empty):
-                return peer.inbox.get(timeout=WAITING_SECONDS)
-            waited += WAITING_SECONDS
+                return peer.inbox.get(timeout=pause)
+            waited += pause
+            if waited >= seconds:
+                raise PeerLost(f"agent {peer.number}: sent nothing before the time limit")
             self.say(f"waiting for {peer.described}, {peer.state}, {waited:.0f} s")
-        return peer.inbox.get(timeout=limit - waited)
 
     def _resume(self, peer: Peer) -> None:
         """Reading may go on: something was taken, or is known to be due."""
@@ -247,7 +215,7 @@ class Links:
             self.loop.close()
             return
         if error is None:
-            self._call(self._push, BYE, dict.fromkeys(self.links, b""))
+            self._call(self._push, wire.BYE, dict.fromkeys(self.links, b""))
             unread = sum(len(m[2]) for p in self.links.values() for m in p.numbering.waiting)
             seconds = (self.patience if unread < AHEAD // 2 else self.wait) + 1.0
             links = self.links.values()
@@ -265,6 +233,7 @@ class Links:
         asyncio.run_coroutine_threadsafe(self._close(), self.loop).result(2 * FLUSH_SECONDS)
         self._call(self.loop.stop)
         self._thread.join(FLUSH_SECONDS)
+        self.loop.close()
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.loop.call_soon_threadsafe(function, *arguments)
@@ -274,22 +243,20 @@ class Links:
             raise self.failure
 
     # -- in the thread of the connections ----------------------------------------------------------
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            self.loop.close()
-
-    def _begin(self, sock: socket.socket | None) -> None:
+    async def _begin(self, sock: socket.socket | None) -> None:
         """Accept and dial."""
         if sock is not None:
-            self._spawn(self._accept(sock))
+            self._server = await asyncio.start_server(self._accepted, sock=sock)
         for peer in self.links.values():
             peer.last = self.loop.time()
             self._spawn(self._watch(peer))
             if peer.place is not None:
                 self._spawn(self._dial(peer, peer.place))
+
+    def _accepted(self, _: asyncio.StreamReader, outer: asyncio.StreamWriter) -> None:
+        """Whoever knocks shakes hands on its own."""
+        self._open.add(outer)
+        self._spawn(self._welcome(outer))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
@@ -304,52 +271,46 @@ class Links:
             self.say(f"{type(error).__name__}: {error}")
             self.fail(PeerLost(spoken(error, self.me)))
 
-    async def _accept(self, sock: socket.socket) -> None:
-        """Whoever knocks shakes hands on its own."""
-        self._server = await asyncio.start_server(
-            lambda _, outer: self._spawn(self._welcome(outer)), sock=sock
-        )
-
     async def _welcome(self, outer: asyncio.StreamWriter) -> None:
         try:
             await self._talk(*await self._secured(outer), None)
-        except (OSError, InputError) as error:
-            if not isinstance(error, OSError) or isinstance(error, ssl.SSLError):
-                host = (outer.get_extra_info("peername") or ["?"])[0]
-                self._tell(None, f"refused a connection from {host}: {reason(error)}")
+        except (ssl.SSLError, InputError) as error:
+            self._tell(None, f"refused a connection from {tls.host(outer)}: {tls.reason(error)}")
         finally:
             outer.transport.abort()
+            self._open.discard(outer)
 
     async def _dial(self, peer: Peer, place: Address | Relayed) -> None:
         """Connect, stay connected, connect again."""
-        pause = PAUSES[0]
         while not peer.settled and not (self.failure and peer.connections):
-            before = peer.connections
             try:
                 await self._reach(peer, place)
-                pause = PAUSES[0] if peer.connections > before else pause
             except (EOFError, OSError, InputError, Violation) as error:
                 # nobody there, or no answer in time, is nothing to tell
                 if isinstance(error, ssl.SSLError | InputError | Violation):
-                    self._tell(peer, f"{peer.described}: {reason(error)}")
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, PAUSES[1])
+                    self._tell(peer, f"{peer.described}: {tls.reason(error)}")
+            await asyncio.sleep(PAUSE)
 
     async def _reach(self, peer: Peer, place: Address | Relayed) -> None:
         """Of two who dial a relay the one with the smaller number is called by the other."""
         called = isinstance(place, Relayed) and self.me < peer.number
-        reader, outer = await plain(place, self._seconds)
+        async with asyncio.timeout(self._seconds):
+            reader, outer = await asyncio.open_connection(
+                *place, limit=tls.WINDOW, happy_eyeballs_delay=tls.ADDRESS_SECONDS
+            )
         try:
             if isinstance(place, Relayed):
-                nonce = (await _said(reader)).get("nonce")
-                mine = self.name_of(self.me)
+                nonce = (await wire.next_hello(reader, self._seconds)).get("nonce")
+                mine = self.names[self.me]
                 signed = self.identity.sign(wire.seeking(nonce, mine, peer.name))
                 proof = base64.b64encode(signed).decode()
-                ask = wire.hello(name=mine, seeks=peer.name, waits=called, proof=proof)
-                outer.write(wire.encode(HELLO, 0, 0, ask))
-                await _said(reader)
-            if called:
-                outer.write(wire.encode(HELLO, 0, 0))
+                ask = wire.hello(name=mine, seeks=peer.name, proof=proof)
+                outer.write(wire.encode(wire.HELLO, 0, 0, ask))
+                await wire.next_hello(reader, RELAY_SECONDS)  # the other is there,
+                if called:
+                    outer.write(wire.encode(wire.HELLO, 0, 0))
+                else:
+                    await wire.next_hello(reader, self._seconds)  # and listens
             await self._talk(*await self._secured(outer, None if called else peer.name), peer)
         finally:
             outer.transport.abort()
@@ -359,9 +320,9 @@ class Links:
         while self.failure is None and not peer.settled:
             if peer.paused:
                 self._hear(peer)
-            end = peer.last + (self.patience if peer.connections else self.wait)
+            limit = self.patience if peer.connections else self.wait
             pause = self.beat / 2 if peer.writer is None else self.beat
-            await asyncio.sleep(max(min(pause, end - self.loop.time()), 0.01))
+            await asyncio.sleep(max(min(pause, peer.last + limit - self.loop.time()), 0.01))
             silence = self.loop.time() - peer.last
             if silence > (self.patience if peer.connections else self.wait) and not peer.left:
                 what = "has not been heard of" if peer.connections else "did not come"
@@ -369,7 +330,7 @@ class Links:
                 then = "the run ends; start all owners again to continue from their checkpoints"
                 self.fail(PeerLost(line + then))
             elif peer.writer is not None:
-                peer.write(peer.numbering.frame(BEAT))
+                peer.write(peer.numbering.frame(wire.BEAT))
                 if silence > LOST_BEATS * self.beat:
                     peer.writer.transport.abort()
 
@@ -386,27 +347,26 @@ class Links:
         who = "somebody" if peer is None else f"agent {peer.number}"
         known = False
         try:
-            hasten(writer.get_extra_info("socket"))
-            names = shown_names(writer)
+            tls.hasten(writer.get_extra_info("socket"))
+            names, print_ = tls.who(writer)
             if peer is None:
-                host = (writer.get_extra_info("peername") or ["?"])[0]
-                who = f"{', '.join(names) or 'a certificate without a name'} at {host}"
+                who = f"{', '.join(names) or 'a certificate without a name'} at {tls.host(writer)}"
                 peer = self._neighbor(names)
                 who = f"agent {peer.number}"
             if peer.name not in names:
                 raise Violation(f"has a certificate of {', '.join(names) or 'nobody'}")
-            if print_of(writer) in self.identity.revoked:
+            if self.identity.revokes(print_):
                 raise Violation("shows a certificate that is revoked")
             self._greet(writer, peer)
             async with asyncio.timeout(self._seconds):
                 frame = await wire.read(reader)
             while peer.newest is writer:
-                if known or frame.kind == END:
+                if known or frame.kind == wire.END:
                     self._arrived(peer, frame)
-                elif frame.kind == REFUSE:
+                elif frame.kind == wire.REFUSE:
                     self._tell(peer, f"agent {peer.number} refused us: {frame.text}")
                     return
-                elif frame.kind != HELLO:
+                elif frame.kind != wire.HELLO:
                     raise Violation("did not say who it is")
                 else:
                     known = True
@@ -415,7 +375,7 @@ class Links:
                 frame = await wire.read(reader, hear, room)
         except Violation as found:
             self._tell(peer, f"refused {who}: {found}")
-            writer.write(wire.encode(REFUSE, 0, 0, str(found).encode()))
+            writer.write(wire.encode(wire.REFUSE, 0, 0, str(found).encode()))
             if peer is not None:
                 peer.violations += 1
                 if peer.violations > VIOLATIONS:
@@ -423,7 +383,7 @@ class Links:
         except (EOFError, OSError) as error:
             if peer is not None and not known and self.failure is None:
                 why = "it hung up at once; is our certificate one it accepts? see its log"
-                why = reason(error) if isinstance(error, ssl.SSLError) else why
+                why = tls.reason(error) if isinstance(error, ssl.SSLError) else why
                 self._tell(peer, f"{who} refused us: {why}")
         finally:
             if peer is not None and peer.writer is writer:
@@ -441,19 +401,19 @@ class Links:
 
         Meanwhile nothing at all is read from this neighbor, whose system then sends no more.
         """
-        if self._leaving:
-            raise Violation("sent a message after the end")
-        while peer.ahead + length > AHEAD:
-            due = peer.due
-            if due is not None and not peer.ahead:
-                if length == due:
-                    break
-                self.fail(PeerLost(_wrong_size(peer.number, length, due)))
-                raise Violation("sent a message that is not due")
-            peer.paused = True
-            peer.room.clear()
-            if peer.ahead if peer.due is not None else peer.ahead + length > AHEAD:
-                await peer.room.wait()
+        peer.paused = True
+        try:
+            while peer.ahead + length > AHEAD:
+                peer.room.clear()  # first: whoever takes a message from now on says so
+                due = peer.due
+                if peer.ahead or due is None:
+                    await peer.room.wait()
+                elif length == due:
+                    return
+                else:
+                    self.fail(PeerLost(_wrong_size(peer.number, length, due)))
+                    raise Violation("sent a message that is not due")
+        finally:
             peer.paused = False
 
     def _neighbor(self, names: list[str]) -> Peer:
@@ -462,9 +422,8 @@ class Links:
         if not expected:
             raise Violation("is no neighbor of this agent")
         if expected[0].place is not None:
-            raise Violation(
-                "dialled, although it should be dialled; one of the two needs dial = 'in'"
-            )
+            missing = "one of the two needs dial = 'in'"
+            raise Violation(f"dialled, although it should be dialled; {missing}")
         return expected[0]
 
     def _greet(self, writer: asyncio.StreamWriter, peer: Peer) -> None:
@@ -485,7 +444,7 @@ class Links:
             arrived=peer.numbering.arrived,
             knows=peer.session if peer.begun else None,
         )
-        writer.write(wire.encode(HELLO, 0, 0, greeting))
+        writer.write(wire.encode(wire.HELLO, 0, 0, greeting))
 
     def _joined(self, writer: asyncio.StreamWriter, peer: Peer, facts: Mapping[str, Any]) -> None:
         """A neighbor has said who it is: compare, then send what it lacks."""
@@ -522,12 +481,12 @@ class Links:
     def _arrived(self, peer: Peer, frame: Frame) -> None:
         """A frame of a neighbor that has said who it is."""
         numbering = peer.numbering
-        if frame.kind != END:
+        if frame.kind != wire.END:
             numbering.acknowledge(frame.acknowledged)
-        if frame.kind in (DATA, BYE):
+        if frame.kind in (wire.DATA, wire.BYE):
             numbering.accept(frame)
             peer.violations = 0
-            if frame.kind == DATA:
+            if frame.kind == wire.DATA:
                 peer.came += len(frame.payload) + OVERHEAD
                 peer.inbox.put(frame.payload)
             else:
@@ -535,26 +494,22 @@ class Links:
                 text = f"agent {peer.number}: left before the end; start all owners again"
                 peer.inbox.put(PeerLost(text))
             if peer.left or numbering.silent > wire.ACKNOWLEDGE:
-                peer.write(numbering.frame(BEAT))
-        elif frame.kind == END:
+                peer.write(numbering.frame(wire.BEAT))
+        elif frame.kind == wire.END:
             self.fail(PeerLost(frame.text))
-        elif frame.kind == REFUSE:
+        elif frame.kind == wire.REFUSE:
             self._tell(peer, f"agent {peer.number} refused what we sent: {frame.text}")
             raise Violation("refused what we sent")
-        elif frame.kind != BEAT:
+        elif frame.kind != wire.BEAT:
             raise Violation("said twice who it is")
         if peer.settled:
             self._events.put(None)
 
     def _push(self, kind: int, messages: Mapping[int, bytes]) -> None:
         """Send one message to each of these neighbors, now or when it is there again."""
-        self._leaving = self._leaving or kind == BYE
         for number, payload in messages.items():
             peer = self.links[number]
             peer.write(peer.numbering.keep(kind, payload))
-            waiting = peer.numbering.waiting
-            if len(waiting) > UNREAD[0] and sum(len(kept[2]) for kept in waiting) > UNREAD[1]:
-                self.fail(PeerLost(f"agent {number}: does not say what it has read"))
             peer.room.set()
         self._events.put(None)
 
@@ -580,33 +535,19 @@ class Links:
         """Let the last words go out, then give every socket back."""
         if self._server is not None:
             self._server.close()
+        await asyncio.sleep(0)  # for whoever was accepted just now
         for writer in self._open:
             writer.close()
-        closing = [self.loop.create_task(_closed(writer)) for writer in self._open]
-        if closing:
-            await asyncio.wait(closing, timeout=FLUSH_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_SECONDS):
+                closed = (writer.wait_closed() for writer in self._open)
+                await asyncio.gather(*closed, return_exceptions=True)
         for writer in self._open:
             writer.transport.abort()
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _said(reader: asyncio.StreamReader) -> dict[str, Any]:
-    """What a relay says, which shows signs of life until it has something to say."""
-    while True:
-        async with asyncio.timeout(LOST_BEATS * BEAT_SECONDS):
-            frame = await wire.read(reader)
-        if frame.kind == HELLO:
-            return wire.read_hello(frame.payload) if frame.payload else {}
-        if frame.kind != BEAT:
-            raise Violation(frame.text)
-
-
-async def _closed(writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        await writer.wait_closed()
 
 
 def spoken(error: BaseException, me: int) -> str:
@@ -618,14 +559,14 @@ def spoken(error: BaseException, me: int) -> str:
         return str(error)
     if isinstance(error, AgreedError):
         return f"agent {me}: {error}"
-    kinds: dict[Any, str] = {
-        KeyboardInterrupt: "was interrupted",
-        OutOfTime: "has no time left",
-        InputError: "cannot go on with its input",
-        MemoryError: "has no memory left",
-        OSError: "cannot read or write a file",
-    }
-    kind = next((kinds[type_] for type_ in kinds if isinstance(error, type_)), "met an error")
+    kinds: list[tuple[type[BaseException], str]] = [
+        (KeyboardInterrupt, "was interrupted"),
+        (OutOfTime, "has no time left"),
+        (InputError, "cannot go on with its input"),
+        (MemoryError, "has no memory left"),
+        (OSError, "cannot read or write a file"),
+    ]
+    kind = next((words for type_, words in kinds if isinstance(error, type_)), "met an error")
     return f"agent {me}: {kind}; see its own log"
 
 
@@ -634,4 +575,4 @@ def _wrong_size(number: int, size: int, due: int) -> str:
 
 
 def _last_word(error: CcmacError, peer: Peer) -> bytes:
-    return peer.numbering.frame(END, payload=str(error).encode())
+    return peer.numbering.frame(wire.END, payload=str(error).encode())

@@ -52,7 +52,7 @@ FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
 STEP = 4  # bits between two scales that may be agreed upon
 TOP = (1024 - FIRST) // STEP + 2  # the level of what is not finite
 LOWEST = -1074  # exponent of the smallest float
-LONGEST_PROOF = 1 << 16  # bytes
+PROOF = 1 << 13  # bytes of a signature and a certificate, at most
 FINE = 16  # steps to a factor of 2
 
 
@@ -221,62 +221,54 @@ class Masks:
     owned: range
     n: int
     count: int = 0
-    _secret: dict[int, bytes] = field(default_factory=dict)
+    _secret: dict[int, Any] = field(default_factory=dict)
     _streams: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._secret = {i: secrets.token_bytes(32) for i in self.owned}
-
-    @classmethod
-    def introduced(cls, runtime: Distributed) -> Masks:
-        """Masks of a runtime's agents, who have met all others: two gathers, as settings are.
-
-        Between owners every key is signed with its owner's certificate: neighbors, which pass keys
-        on, cannot put others in their place.
-        """
-        masks = cls(runtime.owned, runtime.n)
-        public = masks.public()
-        proofs = [runtime.transport.sign(_statement(i, public[i])) for i in runtime.owned]
-        rows = [
-            [*as_floats(public[i]), float(len(proof))]
-            for i, proof in zip(runtime.owned, proofs, strict=True)
-        ]
-        known = runtime._gather(np.array(rows))
-        keys = {j: as_key(row[:-1]) for j, row in enumerate(known)}
-        longest = int(min(known[:, -1].max(), LONGEST_PROOF))
-        if longest:
-            padded = [as_floats(proof.ljust(longest + -longest % 4)) for proof in proofs]
-            for j, row in enumerate(runtime._gather(np.array(padded))):
-                if j not in runtime.owned:
-                    proof = as_key(row)[: int(known[j, -1])]
-                    runtime.transport.check(j, _statement(j, keys[j]), proof)
-        masks.meet(keys)
-        return masks
-
-    def public(self) -> dict[int, bytes]:
-        """The public key of every agent here."""
         try:
             from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
         except ImportError as error:
             raise InputError(
                 f"averaging masked needs cryptography ({error}); pip install 'ccmac[owners]'"
             ) from None
-        return {
-            i: X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
-            for i, secret in self._secret.items()
-        }
+        self._secret = {i: X25519PrivateKey.generate() for i in self.owned}
+
+    @classmethod
+    def introduced(cls, runtime: Distributed) -> Masks:
+        """Masks of a runtime's agents, who have met all others: one gather, as settings are.
+
+        Between owners every key is signed with its owner's certificate: neighbors, which pass keys
+        on, cannot put others in their place.
+        """
+        masks = cls(runtime.owned, runtime.n)
+        rows = []
+        for i, key in masks.public().items():
+            proof = runtime.transport.sign(_statement(i, key))
+            if len(proof) > PROOF:
+                raise InputError(f"the certificate is too long for masked sums: over {PROOF} bytes")
+            room = PROOF if proof else 0
+            rows.append(as_floats(key + len(proof).to_bytes(4, "little") + proof.ljust(room)))
+        keys = {}
+        for j, row in enumerate(runtime._gather(np.array(rows))):
+            told = as_key(row)
+            keys[j] = told[:32]
+            size = int.from_bytes(told[32:36], "little")
+            if j not in runtime.owned:
+                runtime.transport.check(j, _statement(j, keys[j]), told[36:][:size])
+        masks.meet(keys)
+        return masks
+
+    def public(self) -> dict[int, bytes]:
+        """The public key of every agent here."""
+        return {i: mine.public_key().public_bytes_raw() for i, mine in self._secret.items()}
 
     def meet(self, keys: Mapping[int, bytes]) -> None:
         """Everybody's public keys: a key of its own for every pair."""
         from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric.x25519 import (
-            X25519PrivateKey,
-            X25519PublicKey,
-        )
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-        for i, secret in self._secret.items():
-            mine = X25519PrivateKey.from_private_bytes(secret)
+        for i, mine in self._secret.items():
             for j in range(self.n):
                 if j == i:
                     continue

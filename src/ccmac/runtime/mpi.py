@@ -8,14 +8,12 @@ poll without a pause; here pauses grow with the wait (docs/decisions.md has the 
 from __future__ import annotations
 
 import atexit
-import math
 import os
-import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 
@@ -42,7 +40,6 @@ BUSY_SECONDS = 5e-4  # where each rank has a core: a message within a machine is
 NAP_SHARE = 1 / 64  # of the time waited so far: no message is found later than that
 NAP_SECONDS = (5e-5, 5e-3)  # at least, at most
 YIELD = getattr(os, "sched_yield", lambda: time.sleep(0))  # not on Windows
-MEETING_SECONDS = 30.0  # that ranks have at least to find each other, however short the run may be
 
 
 def guard(agents: range | None = None) -> AbstractContextManager[None]:
@@ -54,29 +51,15 @@ def guard(agents: range | None = None) -> AbstractContextManager[None]:
 class MpiTransport(Transport):
     """Rounds by nonblocking sends and receives; a duplicate of ``comm`` is the transport's own."""
 
-    def __init__(self, comm: MPI.Intracomm | None = None, deadline: float = math.inf) -> None:
+    def __init__(self, comm: MPI.Intracomm | None = None) -> None:
         _refuse_strangers(MPI.COMM_WORLD.Get_size())
-        self.limit(deadline)
-        with self._met():
-            self._comm = (comm or MPI.COMM_WORLD).Dup()
-            here = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
-        self.rank, self.ranks = self._comm.Get_rank(), self._comm.Get_size()
+        self._comm = (comm or MPI.COMM_WORLD).Dup()
+        self.rank = self._comm.Get_rank()
+        self.ranks = self._comm.Get_size()
+        here = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
         crowded = here.Get_size() > (os.cpu_count() or 1)
         self._busy = 0.0 if crowded else BUSY_SECONDS  # who waits takes the core of who computes
         here.Free()
-
-    @contextmanager
-    def _met(self) -> Iterator[None]:
-        """Calls of all ranks hear no clock: another thread ends the job when time is over."""
-        seconds = min(self.given_up - time.monotonic(), threading.TIMEOUT_MAX)
-        clock = threading.Timer(max(seconds, 0.0), _missed)
-        clock.daemon = True
-        if seconds < threading.TIMEOUT_MAX:
-            clock.start()
-        try:
-            yield
-        finally:
-            clock.cancel()
 
     def _exchange(self, sent: Sequence[Message], received: Sequence[Message]) -> None:
         arriving = [self._comm.Irecv(array, peer) for peer, array in received]
@@ -101,8 +84,7 @@ class MpiTransport(Transport):
     def strangers(self, digest: bytes) -> list[int]:
         """All ranks are asked."""
         digests = np.empty((self.ranks, len(digest)), dtype=np.uint8)
-        with self._met():
-            self._comm.Allgather(np.frombuffer(digest, dtype=np.uint8).copy(), digests)
+        self._comm.Allgather(np.frombuffer(digest, dtype=np.uint8).copy(), digests)
         present = [row.tobytes() for row in digests]
         common = Counter(present).most_common(1)[0][0]
         return [rank for rank, row in enumerate(present) if row != common]
@@ -116,18 +98,9 @@ class MpiTransport(Transport):
         if self._comm != MPI.COMM_NULL:
             self._comm.Free()
 
-    @property
-    def host(self) -> str:
-        """As MPI names it."""
-        return MPI.Get_processor_name()
-
 
 class Mpi(Distributed):
-    """Owns a contiguous range of agents, one range per rank.
-
-    Ranks that do not all meet within ``max_seconds`` (None: whenever), or half a minute where that
-    is less, end the job.
-    """
+    """Owns a contiguous range of agents, one range per rank."""
 
     def __init__(
         self,
@@ -137,10 +110,8 @@ class Mpi(Distributed):
         averaging: Averaging | str = "auto",
         comm: MPI.Intracomm | None = None,
         audit: bool | Audit = False,
-        max_seconds: float | None = None,
     ) -> None:
-        seconds = math.inf if max_seconds is None else max(max_seconds, MEETING_SECONDS)
-        transport = MpiTransport(comm, time.monotonic() + seconds)
+        transport = MpiTransport(comm)
         super().__init__(network, transport, ledger=ledger, averaging=averaging, audit=audit)
         # Communicators must be given back before MPI ends.
         atexit.register(_close, weakref.ref(self))
@@ -154,14 +125,6 @@ def _refuse_strangers(size: int) -> None:
             f"runtime mpi: {started} processes were started, but each sees itself alone; use the "
             f"launcher of the MPI that mpi4py is built with ({MPI.get_vendor()[0]}): its own "
             "mpiexec, or srun --mpi=pmi2 for MPICH, --mpi=pmix for Open MPI"
-        )
-
-
-def _missed() -> None:
-    with guard():
-        raise CcmacError(
-            "not all ranks could be reached within the time limit: a cut link or a lost process "
-            "(MPI asks that every host reaches every other)"
         )
 
 

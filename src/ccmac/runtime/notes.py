@@ -19,7 +19,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,8 +88,6 @@ class Notes:
     stopped_here: bool = False  # somebody here has asked to stop
     led: bool = False  # processes round differently, and follow agent 0
     _digest: int = 0
-    _base: int = field(init=False)
-    _range: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._base = self.n + 1

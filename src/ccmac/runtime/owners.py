@@ -6,12 +6,12 @@ whatever all should know reaches them over the neighbors' neighbors.
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Sequence
 
 import numpy as np
 
+from ccmac.errors import PeerLost
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.distributed import Distributed
@@ -41,22 +41,13 @@ class Owners(Transport):
 
     def check(self, rank: int, statement: bytes, proof: bytes) -> None:
         """Against the authority and the name of that agent."""
-        self.links.identity.vouch(rank, self.links.name_of(rank), statement, proof)
-
-    def strangers(self, digest: bytes) -> list[int]:
-        """Nobody: neighbors compare what they start from when they meet."""
-        return []
-
-    def abort(self, code: int) -> None:
-        """Whoever leaves the links' block with an error says so to all."""
-
-    def close(self) -> None:
-        """The links are closed by whoever opened them."""
-
-    @property
-    def host(self) -> str:
-        """Where this process runs."""
-        return socket.gethostname()
+        try:
+            self.links.identity.check(self.links.names[rank], statement, proof)
+        except ValueError as error:
+            raise PeerLost(
+                f"agent {rank}: the key of its masks is not signed by its certificate ({error}); "
+                "somebody on the way may have put another in its place"
+            ) from None
 
 
 def between_owners(

@@ -24,17 +24,13 @@ def bounds(n: int, ranks: int) -> Index:
 
     The first ``n mod ranks`` ranks hold one agent more than the others.
     """
-    if ranks < 1:
-        raise InputError(f"runtime: {ranks} processes cannot hold {n} agents; start at least one")
     if ranks > n:
         raise InputError(
             f"runtime: {ranks} processes for {n} agents leave some without an agent; "
             f"start at most {n} (mpiexec -n {n})"
         )
-    small, larger = divmod(n, ranks)
-    sizes = np.full(ranks, small, dtype=np.int64)
-    sizes[:larger] += 1
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+    sizes = [len(part) for part in np.array_split(np.arange(n), ranks)]
+    return np.cumsum([0, *sizes], dtype=np.int64)
 
 
 def owners(agents: NDArray[np.integer], ends: Index) -> Index:

@@ -13,18 +13,27 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ccmac.errors import short
 from ccmac.texts import dumps, loads
 
+Address = tuple[str, int]
 HEADER = struct.Struct(">2sBIQQ")
 MAGIC = b"CM"
 HELLO, DATA, BEAT, END, BYE, REFUSE = range(6)
 LONGEST = {HELLO: 1 << 14, DATA: 1 << 30, BEAT: 0, END: 1 << 11, BYE: 0, REFUSE: 1 << 11}  # bytes
 ACKNOWLEDGE = 1 << 20  # bytes after which a side that only listens says what it has
 PIECE = 1 << 18  # bytes that are read at a time
+
+
+class Relayed(NamedTuple):
+    """The relay that two neighbors dial who take no connections."""
+
+    host: str
+    port: int
 
 
 class Violation(Exception):
@@ -85,6 +94,17 @@ async def read(
     return Frame(kind, number, acknowledged, b"".join(pieces))
 
 
+async def next_hello(reader: asyncio.StreamReader, seconds: float) -> dict[str, Any]:
+    """What the other side says first, or at last after signs of life."""
+    while True:
+        async with asyncio.timeout(seconds):
+            frame = await read(reader)
+        if frame.kind == HELLO:
+            return read_hello(frame.payload)
+        if frame.kind != BEAT:
+            raise Violation(frame.text if frame.kind == REFUSE else "did not say who it is")
+
+
 @dataclass
 class Numbering:
     """What was sent and not yet acknowledged, and how much has arrived."""
@@ -142,10 +162,7 @@ def hello(**facts: Any) -> bytes:
 
 def read_hello(payload: bytes) -> dict[str, Any]:
     """The facts of a hello; Violation for anything else."""
-    try:
-        facts = loads(payload.decode())
-    except (ValueError, UnicodeDecodeError):
-        raise Violation("did not say who it is") from None
-    if not isinstance(facts, dict):
-        raise Violation("did not say who it is")
-    return facts
+    with suppress(ValueError):
+        if isinstance(facts := loads(payload.decode() or "{}"), dict):
+            return facts
+    raise Violation("did not say who it is")

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ccmac.errors import InputError
-from ccmac.runtime.identity import both_usages, certificates, fingerprint, names_of
+from ccmac.runtime.tls import both_usages, certificates, fingerprint, names_of, read
 from ccmac.storage.files import atomic_write
 from ccmac.storage.owner import DAYS
-from ccmac.texts import MEGABYTE, open_file, shown
+from ccmac.texts import shown
 
 try:
     from cryptography import x509
@@ -86,11 +86,10 @@ def sign(authority: Path, file: Path, days: int = DAYS) -> list[Path]:
     The certificate replaces an earlier one of the same name.
     """
     try:
-        asked = x509.load_pem_x509_csr(_read(file))
-        names = asked.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-        [name] = names.value.get_values_for_type(x509.DNSName)
+        asked = x509.load_pem_x509_csr(read(file))
+        [name] = names_of(asked)
         genuine = asked.is_signature_valid
-    except (OSError, ValueError, x509.ExtensionNotFound):
+    except (OSError, ValueError):
         genuine = False
         name = ""
     if not genuine:
@@ -139,7 +138,7 @@ def _authority(directory: Path) -> tuple[Any, Any, list[Path]]:
         return issuer, signer, [*_write(key, signer), *_write(certificate, issuer)]
     try:
         signer = _load_key(key)
-        issuer = x509.load_pem_x509_certificate(_read(certificate))
+        issuer = x509.load_pem_x509_certificate(read(certificate))
         if issuer.public_key() != signer.public_key():
             raise ValueError
         _signed(_certificate("trial", signer.public_key(), issuer, 1), signer)
@@ -151,15 +150,9 @@ def _authority(directory: Path) -> tuple[Any, Any, list[Path]]:
     return issuer, signer, []
 
 
-def _read(path: Path) -> bytes:
-    """A certificate or a key, which is short."""
-    with open_file(path) as stream:
-        return stream.read(MEGABYTE + 1)
-
-
 def _load_key(path: Path) -> Any:
     try:
-        return load_pem_private_key(_read(path), None)
+        return load_pem_private_key(read(path), None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
         raise InputError(f"{path}: is no private key without a password") from None
 

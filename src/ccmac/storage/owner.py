@@ -19,7 +19,7 @@ from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.problem import Agent, Problem
 from ccmac.problem.agent import clean_agent
-from ccmac.runtime.credentials import Address, Relayed
+from ccmac.runtime.wire import Address, Relayed
 from ccmac.storage.agents import encode_agent, read_agent
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import read_yaml
