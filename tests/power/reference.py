@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ccmac.power import Dispatch
-from ccmac.power.model import EFFICIENCY, RESERVE_PRICE
+from ccmac.power.model import EFFICIENCY
+
+RESERVE_PRICE = 1.0  # per MW and hour
 
 
 def unique(case: Dispatch, result: Any) -> Any:

@@ -27,11 +27,10 @@ from ccmac import cones
 from ccmac.errors import InputError
 from ccmac.inputs import Array, number
 from ccmac.network import Network
-from ccmac.objectives import Quadratic
 from ccmac.power.areas import area_graph, divided, ties
 from ccmac.power.assembly import Assembly, Key, Triplets
 from ccmac.power.grid import Grid, read_grid
-from ccmac.problem import Agent, Problem
+from ccmac.problem import Problem
 from ccmac.texts import shown
 
 COLUMNS = 13  # of the bus table: voltages and reactive demand too
@@ -63,7 +62,7 @@ class AcModel(Assembly):
         self._copies()
         self._balances()
         self._limits()
-        self._costs()
+        self.cost_rows()
         self.problem = self._problem()
 
     # -- entries of x ------------------------------------------------------------------------------
@@ -177,62 +176,28 @@ class AcModel(Assembly):
             self.cones[agent].add(pairs, first if k == 0 else 0.0)
         self.kinds[agent].append(len(rows))
 
-    def _costs(self) -> None:
-        for k, lines in self.grid.pieces.items():
-            for j, (slope, intercept) in enumerate(lines):
-                terms = [(("cost", k, 0), 1.0), (("p", k, 0), -float(slope))]
-                self.row((f"cost {j}", k, 0), "cost", terms, float(intercept), ">=")
-
     # -- the problem -------------------------------------------------------------------------------
     def _problem(self) -> Problem:
-        grid = self.grid
-        H = [np.zeros(size) for size in self.size]
-        g = [np.zeros(size) for size in self.size]
-        lower = [np.full(size, -np.inf) for size in self.size]
-        upper = [np.full(size, np.inf) for size in self.size]
-        for key, (a, entry) in self.x.items():
-            lower[a][entry], upper[a][entry] = self._bounds(key)
-            if key[0] == "p":
-                H[a][entry] = 2 * grid.cost[key[1], 0]
-                g[a][entry] = -grid.cost[key[1], 1]
-            elif key[0] == "cost":
-                g[a][entry] = -1.0
-        b = self.right_sides()
-        agents = []
-        for a, size in enumerate(self.size):
-            own = self.local[a]
-            blocks = {}
-            if own.right:
-                blocks = {"C": own.matrix(size), "c": own.right, "C_sense": own.sense}
-            if self.kinds[a]:
-                blocks["G"] = self.cones[a].matrix(size)
-                blocks["h"] = self.cones[a].right
-                blocks["cones"] = [cones.SecondOrder(k) for k in self.kinds[a]]
-            agents.append(
-                Agent(
-                    Quadratic(H[a], g[a]),
-                    A=self.coupled[a].matrix(size, len(self.right)),
-                    b=b[a],
-                    lower=lower[a],
-                    upper=upper[a],
-                    name=self.names[a],
-                    **blocks,
-                )
-            )
+        agents = self.agents(self._cones_of)
         return Problem(agents, q=0, m=len(self.right), row_names=self.row_names)
 
-    def _bounds(self, key: Key) -> tuple[float, float]:
-        grid = self.grid
+    def _cones_of(self, a: int) -> dict[str, Any]:
+        if not self.kinds[a]:
+            return {}
+        kinds = [cones.SecondOrder(k) for k in self.kinds[a]]
+        rows = self.cones[a]
+        return {"G": rows.matrix(self.size[a]), "h": rows.right, "cones": kinds}
+
+    def bounds(self, key: Key) -> tuple[float, float]:
+        """Of an entry of x; a copy has none: its multiplier is the price of w there."""
         kind, which, _ = key
-        if kind == "p":
-            return float(grid.p_min[which]), float(grid.p_max[which])
         if kind == "q":
-            most, least = grid.table["gen"][which, 3:5] / grid.base
+            most, least = self.grid.table["gen"][which, 3:5] / self.grid.base
             return float(least), float(most)
-        if kind == "w":  # a copy has no limits of its own: its multiplier is the price of w there
-            most, least = grid.table["bus"][which, 11:13] ** 2
+        if kind == "w":
+            most, least = self.grid.table["bus"][which, 11:13] ** 2
             return float(least), float(most)
-        return -np.inf, np.inf
+        return super().bounds(key)
 
 
 def _less(terms: Linear, other: Linear) -> None:
@@ -274,12 +239,7 @@ class AcDispatch:
 
     def cost(self, result: Any) -> float:
         """Cost of generation an hour."""
-        c2, c1, c0 = self.grid.cost.T
-        p = self._found("p", len(c2), result)
-        total = float((c2 * p * p + c1 * p + c0).sum())
-        for k, lines in self.grid.pieces.items():
-            total += float(np.max(lines[:, 0] * p[k] + lines[:, 1]))
-        return total
+        return self.grid.cost_of(self._found("p", len(self.grid.p_max), result)[None])
 
     def lower_bound(self, result: Any) -> float:
         """No AC dispatch within the result's radius costs less: the cost less the proved gap."""

@@ -248,14 +248,4 @@ def _agent(model: Model, name: str, rows: Sequence[str], ties: Sequence[Tie]) ->
     here, there = np.array(at).T if at else np.zeros((2, 0), dtype=int)
     move = sp.csr_array((np.ones(len(here)), (here, there)), shape=(len(rows), len(model.right)))
     whole = model.problem.agents[0]
-    return Agent(
-        whole.objective,
-        A=sp.csr_array(move @ whole.A),
-        b=move @ whole.b,
-        C=whole.C,
-        c=whole.c,
-        C_sense=whole.C_sense,
-        lower=whole.lower,
-        upper=whole.upper,
-        name=name,
-    )
+    return replace(whole, A=sp.csr_array(move @ whole.A), b=move @ whole.b, name=name)

@@ -1,11 +1,12 @@
 """A grid's problem in the making: entries of x by what they mean, and rows that know their agents.
 
-A row over entries of one agent is that agent's own; any other is coupled.
+A row over entries of one agent is that agent's own; any other is coupled. Units cost c2 p^2 + c1 p,
+or are above lines (slope, intercept) each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
+from ccmac.objectives import Quadratic
 from ccmac.power.areas import of_bus
 from ccmac.power.grid import Grid
+from ccmac.problem import Agent
 
 Key = tuple[str, int, int]  # what, which, hour
 Terms = Sequence[tuple[Key, float]]
@@ -97,11 +100,49 @@ class Assembly:
         self.row_names.append(name)
         self.keeper.append(placed[0][0])
 
-    def right_sides(self) -> Array:
-        """b_i of the coupled rows, one row an agent."""
-        b = np.zeros((len(self.parts), len(self.right)))
-        b[self.keeper, np.arange(len(self.right))] = self.right
-        return b
+    def cost_rows(self, t: int = 0) -> None:
+        """Rows cost >= slope p + intercept of the units with piecewise linear costs."""
+        for k, lines in self.grid.pieces.items():
+            for j, (slope, intercept) in enumerate(lines):
+                terms = [(("cost", k, t), 1.0), (("p", k, t), -float(slope))]
+                self.row((f"cost {j}", k, t), "cost", terms, float(intercept), ">=")
+
+    def bounds(self, key: Key) -> tuple[float, float]:
+        """Of an entry of x."""
+        kind, which, _ = key
+        if kind == "p":
+            return float(self.grid.p_min[which]), float(self.grid.p_max[which])
+        return -np.inf, np.inf
+
+    def price(self, key: Key) -> float:
+        """The linear cost of an entry of x."""
+        kind, which, _ = key
+        return float(self.grid.cost[which, 1]) if kind == "p" else float(kind == "cost")
+
+    def agents(
+        self, blocks: Callable[[int], Mapping[str, Any]], price_z: Array | None = None
+    ) -> list[Agent]:
+        """Everybody's objective, rows and bounds; ``blocks`` gives what else an agent has."""
+        on_z = np.zeros(0) if price_z is None else price_z
+        m = len(self.right)
+        H = [np.zeros(size + len(on_z)) for size in self.size]
+        g = [np.append(np.zeros(size), -on_z) for size in self.size]
+        ends = [np.zeros((2, size)) for size in self.size]
+        for key, (a, entry) in self.x.items():
+            ends[a][:, entry] = self.bounds(key)
+            g[a][entry] = -self.price(key)
+            if key[0] == "p":
+                H[a][entry] = 2 * self.grid.cost[key[1], 0]
+        b = np.zeros((len(self.parts), m))
+        b[self.keeper, np.arange(m)] = self.right
+        found = []
+        for a, (size, own) in enumerate(zip(self.size, self.local, strict=True)):
+            rows: dict[str, Any] = {"name": self.names[a], "A": self.coupled[a].matrix(size, m)}
+            if own.right:
+                rows |= {"C": own.matrix(size), "c": own.right, "C_sense": own.sense}
+            rows |= {"b": b[a], "lower": ends[a][0], "upper": ends[a][1], **blocks(a)}
+            found.append(Agent(Quadratic(H[a], g[a]), **rows))
+        return found
 
     def values(self, kind: str, count: int, x: list[Array], hours: int = 1) -> Array:
         """Rows over hours of one kind of entries."""

@@ -66,11 +66,7 @@ class Dispatch:
     def cost(self, result: Any) -> float:
         """What generation and demand not served cost over all hours, without reserve."""
         self._dispatched(result)
-        c2, c1, c0 = self.grid.cost.T
-        p = self.generation(result) / self.grid.base
-        total = float((c2 * p * p + c1 * p + c0).sum())
-        for k, lines in self.grid.pieces.items():
-            total += float(np.max(np.outer(p[:, k], lines[:, 0]) + lines[:, 1], axis=1).sum())
+        total = self.grid.cost_of(self.generation(result) / self.grid.base)
         return total + float(self.model.ask.shed or 0.0) * float(self.shed(result).sum())
 
     def generation(self, result: Any) -> Array:
@@ -257,10 +253,6 @@ def dc_opf(
         grid = replace(grid, rating=given / grid.base)
     ask = _settings(grid, hours, reserve, ramp, storage, load, shed)
     parts, names = divided(grid, areas)
-    return _dispatch(grid, parts, names, ask)
-
-
-def _dispatch(grid: Grid, parts: list[list[int]], names: list[str], ask: Ask) -> Dispatch:
     network = Network.from_graph(area_graph(grid, parts, names), nodes=names, name=grid.name)
     return Dispatch(grid, Model(grid, parts, names, ask), network)
 

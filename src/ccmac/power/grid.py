@@ -83,6 +83,14 @@ class Grid:
         ends = np.where(self.susceptance[:, None] == 0, [-np.inf, np.inf], ends)
         return np.maximum(ends.min(axis=1), -self.rating), np.minimum(ends.max(axis=1), self.rating)
 
+    def cost_of(self, p: Array) -> float:
+        """What outputs (hours x units, per unit) cost."""
+        c2, c1, c0 = self.cost.T
+        total = float((c2 * p * p + c1 * p + c0).sum())
+        for k, lines in self.pieces.items():
+            total += float(np.max(np.outer(p[:, k], lines[:, 0]) + lines[:, 1], axis=1).sum())
+        return total
+
     def line_name(self, k: int) -> str:
         """Number and ends."""
         return f"line {k} ({self.bus[self.line_from[k]]}-{self.bus[self.line_to[k]]})"

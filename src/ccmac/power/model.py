@@ -25,10 +25,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
-from ccmac.objectives import Quadratic
 from ccmac.power.assembly import Assembly, Key
 from ccmac.power.grid import Grid
-from ccmac.problem import Agent, Problem
+from ccmac.problem import Problem
 
 EFFICIENCY = 0.9  # of charging, and of discharging
 
@@ -81,7 +80,7 @@ class Model(Assembly):
             self._balances(t)
             self._flows(t)
             self._reserve(t)
-            self._costs(t)
+            self.cost_rows(t)
         self._ramps()
         self._storage()
         self.problem = self._problem()
@@ -155,12 +154,6 @@ class Model(Assembly):
         most = float(self.grid.p_max.sum())
         self.row(("reserve", 0, t), f"reserve{self._at(t)}", terms, most, "<=", coupled=True)
 
-    def _costs(self, t: int) -> None:
-        for k, lines in self.grid.pieces.items():
-            for j, (slope, intercept) in enumerate(lines):
-                terms = [(("cost", k, t), 1.0), (("p", k, t), -float(slope))]
-                self.row((f"cost {j}", k, t), "cost", terms, float(intercept), ">=")
-
     def _ramps(self) -> None:
         ask = self.ask
         grid = self.grid
@@ -197,48 +190,13 @@ class Model(Assembly):
     # -- the problem -------------------------------------------------------------------------------
     def _problem(self) -> Problem:
         ask = self.ask
-        grid = self.grid
-        q = self.ask.hours if self.ask.reserve else 0
-        n = len(self.parts)
+        q = ask.hours if ask.reserve else 0
         m = len(self.right)
-        H = [np.zeros(size + q) for size in self.size]
-        g = [np.zeros(size + q) for size in self.size]
-        lower = [np.full(size, -np.inf) for size in self.size]
-        upper = [np.full(size, np.inf) for size in self.size]
-        for (kind, which, t), (a, entry) in self.x.items():
-            low, high = self._bounds(kind, which, t)
-            lower[a][entry], upper[a][entry] = low, high
-            if kind == "p":
-                H[a][entry], g[a][entry] = 2 * grid.cost[which, 0], -grid.cost[which, 1]
-            elif kind == "cost":
-                g[a][entry] = -1.0
-            elif kind == "shed":
-                g[a][entry] = -float(ask.shed or 0.0) * grid.base
-        for v, size in zip(g, self.size, strict=True):
-            # reserves earn 1 per MW and hour
-            v[size:] = -grid.base / n
-        b = self.right_sides()
-        agents = []
-        for a in range(n):
-            own = self.local[a]
-            blocks = {}
-            if own.right:
-                blocks = {"C": own.matrix(self.size[a]), "c": own.right, "C_sense": own.sense}
-            agents.append(
-                Agent(
-                    Quadratic(H[a], g[a]),
-                    A=self.coupled[a].matrix(self.size[a], m),
-                    B=self._shared(a, m, q),
-                    b=b[a],
-                    lower=lower[a],
-                    upper=upper[a],
-                    name=self.names[a],
-                    **blocks,
-                )
-            )
+        # reserve costs 1 per MW and hour
+        price = np.full(q, self.grid.base / len(self.parts))
         required = ask.reserve * self.demand.sum(axis=1)
         return Problem(
-            agents,
+            self.agents(lambda a: {"B": self._shared(a, m, q)}, price),
             q=q,
             m=m,
             sense=self.sense or None,
@@ -247,19 +205,23 @@ class Model(Assembly):
             z_names=[f"reserve{self._at(t)}" for t in range(ask.hours)] if q else None,
         )
 
-    def _bounds(self, kind: str, which: int, t: int) -> tuple[float, float]:
-        grid = self.grid
-        if kind == "p":
-            return float(grid.p_min[which]), float(grid.p_max[which])
+    def price(self, key: Key) -> float:
+        """The linear cost of an entry of x."""
+        shed = float(self.ask.shed or 0.0) * self.grid.base
+        return shed if key[0] == "shed" else super().price(key)
+
+    def bounds(self, key: Key) -> tuple[float, float]:
+        """Of an entry of x."""
+        kind, which, t = key
         if kind == "f":
-            least, most = grid.flow_limits
+            least, most = self.grid.flow_limits
             return float(least[which]), float(most[which])
-        if kind == "cost":
-            return -np.inf, np.inf
         if kind == "shed":
             return 0.0, float(self.demand[t, which])
         if kind == "theta":
-            return (0.0, 0.0) if which == grid.reference else (-np.inf, np.inf)
+            return (0.0, 0.0) if which == self.grid.reference else (-np.inf, np.inf)
+        if kind not in ("energy", "charge", "discharge"):
+            return super().bounds(key)
         store = self.ask.storage[which]
         if kind == "energy":
             last = t == self.ask.hours - 1
