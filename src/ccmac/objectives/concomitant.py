@@ -26,7 +26,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import FLAG, Array, of_kind, positive, real_vector
 from ccmac.linalg.symmetric import weighted_gram
 from ccmac.objectives.base import Function
-from ccmac.objectives.loss import row_weights
+from ccmac.objectives.loss import root, row_weights
 from ccmac.objectives.polyhedral import crossing
 
 
@@ -106,21 +106,9 @@ class ConcomitantHuber(Function):
         high = math.sqrt(float(self._w @ (r - mean) ** 2) / total)
         if not high > self.least:
             return self._offset(r, self.least), self.least
-        low = self.least
-        sigma = high
-        if self._rise(r, low)[0] >= 0:
-            return self._offset(r, low), low
-        for _ in range(200):
-            slope, bend = self._rise(r, sigma)
-            low, high = (sigma, high) if slope < 0 else (low, sigma)
-            # Newton's step in log sigma, inside the bracket.
-            ahead = sigma * math.exp(-slope / bend) if 0 < abs(slope) < bend else sigma
-            if slope and not low < ahead < high:
-                ahead = math.sqrt(low * high)
-            done = abs(ahead - sigma) <= 1e-15 * sigma or high - low <= 1e-15 * high
-            sigma = ahead
-            if done:
-                break
+        if self._rise(r, self.least) >= 0:
+            return self._offset(r, self.least), self.least
+        sigma = high * math.exp(root(lambda t: self._rise(r, high * math.exp(t))))
         return self._offset(r, sigma), sigma
 
     def _offset(self, r: Array, sigma: float) -> float:
@@ -131,18 +119,10 @@ class ConcomitantHuber(Function):
         height = 2.0 * self.epsilon * self._w
         return crossing(-r - reach, -r + reach, height, -0.5 * float(height.sum()))
 
-    def _rise(self, r: Array, sigma: float) -> tuple[float, float]:
-        """Slope of the minimum over b in sigma, and sigma times its second derivative."""
+    def _rise(self, r: Array, sigma: float) -> float:
+        """Slope of the minimum over b in sigma."""
         t = (r + self._offset(r, sigma)) / sigma
-        inside = np.abs(t) <= self.epsilon
-        w = self._w[inside]
-        t_in = t[inside]
-        slope = 0.5 * float(self._w @ (1.0 - np.minimum(t**2, self.epsilon**2)))
-        bend = float(w @ t_in**2)
-        mass = float(w.sum())
-        if self.intercept and mass > 0:
-            bend -= float(w @ t_in) ** 2 / mass
-        return slope, bend
+        return 0.5 * float(self._w @ (1.0 - np.minimum(t**2, self.epsilon**2)))
 
     def offset(self, v: Array) -> Array:
         """b, one entry."""

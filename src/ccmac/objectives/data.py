@@ -7,7 +7,7 @@ from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.inputs import real_vector
-from ccmac.objectives.base import Function, Objective
+from ccmac.objectives.base import Objective
 from ccmac.objectives.basic import Centred
 from ccmac.objectives.loss import Linear
 from ccmac.objectives.quadratic import Quadratic
@@ -19,22 +19,13 @@ def with_targets(objective: Objective, y: Any) -> Objective:
     the part h where that has targets, else of g.
     """
     if isinstance(objective, Separable):
-        x = objective.x_part
-        z = objective.z_part
-        if isinstance(z, Centred | Linear):
-            return Separable(x, _retargeted(z, y))
-        if isinstance(x, Centred | Linear):
-            return Separable(_retargeted(x, y), z)
+        for name, part in (("z", objective.z_part), ("x", objective.x_part)):
+            if isinstance(part, Centred | Linear):
+                return Separable(**{**objective.state(), name: with_targets(part, y)})
     if isinstance(objective, Centred | Linear):
-        return _retargeted(objective, y)
+        name = "centre" if isinstance(objective, Centred) else "y"
+        return type(objective).from_state({**objective.state(), name: y})
     raise InputError(f"{type(objective).__name__} has no targets y; give g, or build a new problem")
-
-
-def _retargeted(part: Centred | Linear, y: Any) -> Function:
-    name = "centre" if isinstance(part, Centred) else "y"
-    found = type(part).from_state({**part.state(), name: y})
-    assert isinstance(found, Function)
-    return found
 
 
 def with_linear_term(objective: Objective, g: Any) -> Objective:

@@ -89,12 +89,6 @@ class Tweedie(Loss):
         self.slope_lipschitz = float(low.max())  # type: ignore[misc]
         super().__init__(M, values, weight, ridge)
 
-    @property
-    def parameters(self) -> tuple[Array | float, ...]:
-        """y, the power, the offset and both ends."""
-        assert self.y is not None
-        return self.y, self.power, self.offset, self._first, self._down
-
     def terms(self, u: Array) -> Array:
         assert self.y is not None
         u = u + self.offset
@@ -103,14 +97,13 @@ class Tweedie(Loss):
         second = -u if b == 0 else _continued(-b * u, -b * self._down)[0] / b
         return np.asarray(first + self.y * second)
 
-    @staticmethod
-    def slope(u: Array, out: Array, *parameters: Any) -> None:
+    def slope(self, u: Array) -> Array:
         """exp((2-p) u) - y exp((1-p) u), continued."""
-        y, power, offset, end, down = parameters
-        u = u + offset
-        first = _continued((2.0 - power) * u, end)[1]
-        second = _continued((1.0 - power) * u, (1.0 - power) * down)[1]
-        np.subtract(first, y * second, out=out)
+        u = u + self.offset
+        power = self.power
+        first = _continued((2.0 - power) * u, self._first)[1]
+        second = _continued((1.0 - power) * u, (1.0 - power) * self._down)[1]
+        return np.asarray(first - self.y * second)
 
     def within(self, v: Array) -> bool:
         """Whether phi is the deviance at v and near it."""

@@ -13,11 +13,9 @@ one of scores Mv + 1 b: it is polyhedral, with b among its slacks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
 import scipy.sparse as sp
 from scipy.special import softmax
 
@@ -25,7 +23,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.symmetric import weighted_gram
 from ccmac.objectives.base import Function, Step, rise
-from ccmac.objectives.loss import Kinked, Loss, MarginLoss
+from ccmac.objectives.loss import Kinked, Loss, MarginLoss, root
 from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.polyhedral import Polyhedral
 
@@ -180,27 +178,6 @@ class Intercept(Function):
     def lipschitz_at(self, size: int) -> float:
         """That of the loss; none where there is no gradient."""
         return self.loss.lipschitz_at(size) if "gradient" in self.capabilities else math.inf
-
-
-def root(slope: Callable[[float], float]) -> float:
-    """A root of an increasing function of one number that changes its sign."""
-    at_zero = slope(0.0)
-    if at_zero == 0.0:
-        return 0.0
-    sign = -1.0 if at_zero > 0 else 1.0
-    reach = 1.0
-    near = 0.0
-    # Signs, not products: slopes of 1e-300 have none.
-    while sign * (far := slope(sign * reach)) < 0 and reach < 1e300:
-        near = reach
-        reach = 4.0 * reach
-    if not sign * far > 0.0:
-        return sign * reach
-    return float(
-        scipy.optimize.brentq(
-            slope, sign * near, sign * reach, xtol=1e-300, rtol=1e-15, maxiter=500
-        )
-    )
 
 
 def class_offsets(loss: Multinomial, v: Array) -> Array:

@@ -1,8 +1,7 @@
 """Losses of a linear image: sum_j weight_j phi_j((Mv)_j) + (ridge/2) ||v||^2.
 
 ``weight`` is one number for all terms or a vector with one for each. A loss supplies phi and its
-slope as functions of arrays, with its data as parameters that broadcast: one agent uses them on a
-vector, many agents at once on a row-per-agent array.
+slope as functions of arrays.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
 from scipy.special import expit
 
@@ -138,15 +138,9 @@ class Loss(Linear):
     def terms(self, u: Array) -> Array:
         """phi_j(u_j)."""
 
-    @property
     @abstractmethod
-    def parameters(self) -> tuple[Array | float, ...]:
-        """The data that ``slope`` needs; each is a number or a vector along u."""
-
-    @staticmethod
-    @abstractmethod
-    def slope(u: Array, out: Array, *parameters: Any) -> None:
-        """Write phi_j'(u_j) (one slope at a kink) into ``out``; ``out`` is not ``u``."""
+    def slope(self, u: Array) -> Array:
+        """phi_j'(u_j), one slope at a kink."""
 
     steepest: float = 1.0
     """sup |phi'|."""
@@ -155,12 +149,7 @@ class Loss(Linear):
         """argmin_u phi_j(u) + (u - v_j)^2/(2 step), entry by entry: a root, unless overridden."""
         inverse = np.broadcast_to(1.0 / np.maximum(step, 1e-300), v.shape)
 
-        def slope(u: Array) -> Array:
-            out = np.empty_like(u)
-            self.slope(u, out, *self.parameters)
-            return out + inverse * u
-
-        return increasing_root(slope, -inverse * v, inverse, v)[0]
+        return increasing_root(lambda u: self.slope(u) + inverse * u, -inverse * v, inverse, v)[0]
 
     # -- the function ---------------------------------------------------------------------------
     @cached_property
@@ -188,10 +177,7 @@ class Loss(Linear):
 
     def slopes(self, image: Any) -> Any:
         """weight phi'."""
-        slopes = np.empty_like(image)
-        self.slope(image, slopes, *self.parameters)
-        slopes *= self.weight
-        return slopes
+        return np.asarray(self.weight * self.slope(image), dtype=image.dtype)
 
     @property
     def has_hessian(self) -> bool:
@@ -299,17 +285,9 @@ class Huber(Loss):
         clipped = np.clip(residual, -self.delta, self.delta)
         return np.asarray(clipped * (residual - 0.5 * clipped))
 
-    @property
-    def parameters(self) -> tuple[Array | float, ...]:
-        """Targets and delta."""
-        return (0.0 if self.y is None else self.y, self.delta)
-
-    @staticmethod
-    def slope(u: Array, out: Array, *parameters: Any) -> None:
+    def slope(self, u: Array) -> Array:
         """clip(u - y, -delta, delta)."""
-        y, delta = parameters
-        np.subtract(u, y, out=out)
-        np.clip(out, -delta, delta, out=out)
+        return np.clip(u if self.y is None else u - self.y, -self.delta, self.delta)
 
     def prox_terms(self, v: Array, step: Step) -> Array:
         """v - clip(step r/(1 + step), -step delta, step delta) with r = v - y."""
@@ -324,11 +302,6 @@ class MarginLoss(Loss):
     def __init__(self, M: Any = None, y: Any = None, weight: Any = 1.0, ridge: float = 0.0) -> None:
         self.minus_y = -labels(f"{type(self).__name__}, y", y)
         super().__init__(M, -self.minus_y, weight, ridge)
-
-    @property
-    def parameters(self) -> tuple[Array | float, ...]:
-        """The negated labels."""
-        return (self.minus_y,)
 
 
 class Logistic(MarginLoss):
@@ -361,13 +334,9 @@ class Logistic(MarginLoss):
         """log(1 + exp(-y u)) without overflow."""
         return np.logaddexp(0.0, self.minus_y * u)
 
-    @staticmethod
-    def slope(u: Array, out: Array, *parameters: Any) -> None:
+    def slope(self, u: Array) -> Array:
         """-y / (1 + exp(y u)), accurate in both tails."""
-        (minus_y,) = parameters
-        np.multiply(u, minus_y, out=out)
-        expit(out, out=out)
-        out *= minus_y
+        return np.asarray(expit(u * self.minus_y) * self.minus_y)
 
 
 class Hinge(MarginLoss, Kinked):
@@ -397,13 +366,9 @@ class Hinge(MarginLoss, Kinked):
         """max(0, 1 - y u)."""
         return np.maximum(0.0, 1.0 + self.minus_y * u)
 
-    @staticmethod
-    def slope(u: Array, out: Array, *parameters: Any) -> None:
+    def slope(self, u: Array) -> Array:
         """-y where y u < 1, else 0."""
-        (minus_y,) = parameters
-        np.multiply(u, minus_y, out=out)
-        np.greater(out, -1.0, out=out)
-        out *= minus_y
+        return np.asarray((u * self.minus_y > -1.0) * self.minus_y)
 
     def prox_terms(self, v: Array, step: Step) -> Array:
         """The margin s = y v moves up by at most ``step``, never past 1."""
@@ -456,10 +421,6 @@ class Pinball(Kinked):
             raise InputError(f"Pinball, quantile: is {quantile}; it must be between 0 and 1")
 
     @property
-    def parameters(self) -> tuple[Array | float, ...]:
-        return self._targets, self.quantile
-
-    @property
     def _targets(self) -> Array:
         assert self.y is not None
         return self.y
@@ -469,12 +430,9 @@ class Pinball(Kinked):
         r = self._targets - u
         return np.maximum(self.quantile * r, (self.quantile - 1.0) * r)
 
-    @staticmethod
-    def slope(u: Array, out: Array, *parameters: Any) -> None:
+    def slope(self, u: Array) -> Array:
         """-q where u < y, else 1 - q."""
-        y, quantile = parameters
-        np.greater_equal(u, y, out=out)
-        out -= quantile
+        return np.asarray((u >= self._targets) - self.quantile)
 
     def prox_terms(self, v: Array, step: Step) -> Array:
         """Towards y by q step from below, by (1 - q) step from above."""
@@ -519,6 +477,29 @@ def increasing_root(
         high = np.where(residual >= 0, v, high)
         count += 1
     return v, count
+
+
+def root(slope: Callable[[float], float], reach: float = 1.0) -> float:
+    """A root of an increasing function of one number, first sought within ``reach`` of 0.
+
+    Where the function does not change its sign: the end of the search.
+    """
+    at_zero = slope(0.0)
+    if at_zero == 0.0:
+        return 0.0
+    sign = -1.0 if at_zero > 0 else 1.0
+    near = 0.0
+    # Signs, not products: slopes of 1e-300 have none.
+    while sign * (far := slope(sign * reach)) < 0 and reach < 1e300:
+        near = reach
+        reach = 4.0 * reach
+    if not sign * far > 0.0:
+        return sign * reach
+    return float(
+        scipy.optimize.brentq(
+            slope, sign * near, sign * reach, xtol=1e-300, rtol=1e-15, maxiter=500
+        )
+    )
 
 
 def row_weights(where: str, weight: Any, rows: int | None) -> Any:

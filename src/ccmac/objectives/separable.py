@@ -1,14 +1,9 @@
-"""f(x, z) = g(x) + h(z), and the gradients of many such objectives in one vectorised pass.
-
-Vectorised are x-parts with gradient a x - s (squared distances, ridges, absent parts) and z-parts
-that are such too or elementwise losses without a matrix. Every entry is computed by the same
-operations as in the agent's own gradient, so that the order of agents cannot change a bit.
-"""
+"""f(x, z) = g(x) + h(z)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,11 +15,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.objectives.base import Curvature, Function, Objective, check_size, separated
 from ccmac.objectives.basic import SquaredDistance
-from ccmac.objectives.loss import Loss
 from ccmac.objectives.polyhedral import Polyhedral
-
-Isotropic = tuple[float, Array | None]
-"""(a, s) of a gradient a v - s; None: no shift."""
 
 
 class Separable(Objective):
@@ -129,74 +120,3 @@ class Separable(Objective):
 
     def state(self) -> Mapping[str, Any]:
         return {"x": self.x_part, "z": self.z_part}
-
-
-class FusedGradient:
-    """The gradients of many separable objectives for flat x and rows of z, in one vectorised pass.
-
-    out_x = a x - s and the same on the rows of z, then the slopes of the losses, kind by kind.
-    """
-
-    def __init__(
-        self,
-        x_parts: Sequence[Isotropic],
-        z_parts: Sequence[Isotropic],
-        groups: Mapping[type[Loss], Mapping[int, Loss]],
-        d: Sequence[int],
-        q: int,
-    ) -> None:
-        self.x_factor = np.repeat([a for a, _ in x_parts], d)
-        pieces = [np.zeros(k) if s is None else s for (_, s), k in zip(x_parts, d, strict=True)]
-        self.x_shift = np.concatenate(pieces)
-        self.z_factor = np.array([[a] for a, _ in z_parts])
-        self.z_shift = _rows([np.zeros(q) if s is None else s for _, s in z_parts])
-        self.losses = []
-        for kind, group in groups.items():
-            held = list(group.values())
-            weight = _rows([loss.weight for loss in held])
-            parameters = [_rows(p) for p in zip(*(loss.parameters for loss in held), strict=True)]
-            # A slice keeps z[where] a view.
-            where: Any = slice(None) if len(held) == len(x_parts) else np.array(list(group))
-            self.losses.append((kind.slope, weight, parameters, where))
-
-    def __call__(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:
-        """Write the gradient blocks into ``out_x`` (flat) and ``out_z`` (rows)."""
-        np.multiply(self.x_factor, x, out=out_x)
-        out_x -= self.x_shift
-        np.multiply(self.z_factor, z, out=out_z)
-        out_z -= self.z_shift
-        for slope, weight, parameters, where in self.losses:
-            slopes = np.empty_like(z[where])
-            slope(z[where], slopes, *parameters)
-            slopes *= weight
-            out_z[where] += slopes
-
-
-def fused_gradient(members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:
-    """Where the x-parts are squared distances and the z-parts act entry by entry; else None."""
-    zero = SquaredDistance(0.0)
-    x_parts = []
-    z_parts = []
-    groups: dict[type[Loss], dict[int, Loss]] = {}
-    for row, member in enumerate(members):
-        if not isinstance(member, Separable):
-            return None
-        h = member.z_part
-        x = (member.x_part or zero).isotropic()
-        z = (h or zero).isotropic()
-        if isinstance(h, Loss) and h.M is None:
-            z = h.ridge, None
-            groups.setdefault(type(h), {})[row] = h
-        if x is None or z is None:
-            return None
-        x_parts.append(x)
-        z_parts.append(z)
-    return FusedGradient(x_parts, z_parts, groups, d, q) if members else None
-
-
-def _rows(values: Sequence[Array | float]) -> Array:
-    """One row per agent; a single row (or number) when all are alike, to spare memory."""
-    first = values[0]
-    if all(v is first or np.array_equal(v, first) for v in values[1:]):
-        return np.atleast_2d(np.asarray(first, dtype=np.float64))
-    return np.stack(np.broadcast_arrays(*(np.atleast_1d(v) for v in values)))

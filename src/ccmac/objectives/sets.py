@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, number, positive, real_vector
 from ccmac.objectives.base import Function, Step
+from ccmac.objectives.loss import root
 
 ROOM = 1e-12  # share of |a|'|v| + |b| by which the row may be missed
 
@@ -62,7 +61,11 @@ class OneRow(Function):
         now = excess(0.0)
         if now == 0.0 or (now < 0.0 and not self.equal):
             return at(0.0)
-        return at(_root(excess, now, 1.0 / max(float(np.sum(step * a * a)), 1e-300)))
+        unit = 1.0 / max(float(np.sum(step * a * a)), 1e-300)
+        t = root(lambda t: -excess(t), abs(now) * unit)
+        if not abs(excess(t)) <= 1e-6 * (1.0 + abs(self.bound) + abs(now)):
+            raise InputError("Sum: a linear row and the bounds given with it have no common point")
+        return at(t)
 
     def check_meets(self, low: Array, high: Array) -> None:
         """Raise InputError where {low <= v <= high} holds no point of the set."""
@@ -77,19 +80,6 @@ class OneRow(Function):
             raise InputError(
                 f"Sum: {type(self).__name__} and the bounds have no common point; widen the bounds"
             )
-
-
-def _root(excess: Callable[[float], float], now: float, unit: float) -> float:
-    """t with excess(t) = 0; ``now`` = excess(0), and excess falls."""
-    reach = now * unit
-    for _ in range(200):
-        if excess(reach) * now <= 0.0:
-            low, high = sorted((0.0, reach))
-            return float(
-                scipy.optimize.brentq(excess, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=500)
-            )
-        reach *= 2.0
-    raise InputError("Sum: a linear row and the bounds given with it have no common point")
 
 
 class Halfspace(OneRow):

@@ -28,7 +28,6 @@ from ccmac.linalg.chebyshev import minimal_degree, outer_degree
 from ccmac.linalg.extended import gradient_rounding, norm
 from ccmac.linalg.lanczos import extreme_ritz
 from ccmac.linalg.tolerances import DENSE_MARGIN, EPS
-from ccmac.objectives.separable import fused_gradient
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space, row_dots
@@ -59,7 +58,6 @@ class ExecutionObjective:
         self.L = L
         self.ledger = space.runtime.ledger
         self._members = [agent.objective for agent in problem.agents.values()]
-        self._fused = fused_gradient(self._members, space.d, space.q)
 
     def gradient(self, w: Array, out: Array | None = None) -> Array:
         """grad Phi(w). Cost: 1 gradient (and one averaging of q floats when augmented)."""
@@ -76,12 +74,9 @@ class ExecutionObjective:
             z = s * z
         out_x = space.x(out)
         out_z = space.z(out)
-        if self._fused is not None:
-            self._fused(x, z, out_x, out_z)
-        else:
-            for k, member in enumerate(self._members):
-                piece = slice(space.offsets[k], space.offsets[k + 1])
-                out_x[piece], out_z[k] = member.gradient(x[piece], z[k])
+        for k, member in enumerate(self._members):
+            piece = slice(space.offsets[k], space.offsets[k + 1])
+            out_x[piece], out_z[k] = member.gradient(x[piece], z[k])
         if not np.isfinite(np.add.reduce(out[: space.z_end])):
             self._report(x, z, out_x, out_z)
         if t != 1.0:
