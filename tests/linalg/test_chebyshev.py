@@ -20,7 +20,7 @@ from ccmac.linalg.chebyshev import (
     minimal_degree,
     outer_degree,
     second_kind_filter,
-    semi_iteration,
+    semi_iteration_chain,
     smallest_degree,
 )
 from ccmac.network import Network
@@ -37,6 +37,19 @@ from ccmac.paper.polynomials import (
 Array = NDArray[np.float64]
 RATIOS = (1.0, 1.0 + 1e-9, 1.5, 4.0, 30.0, 1e3, 1e4, 1e5)
 ACCURACIES = (0.9, 0.5, 0.1, 1e-3, 1e-8)
+
+
+def semi_iteration(
+    apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, a: float, b: float, steps: int
+) -> np.ndarray:
+    """q(S) right where S is at hand."""
+    chain = semi_iteration_chain(lambda v: v, right, a, b, steps)
+    try:
+        v = next(chain)
+        while True:
+            v = chain.send(apply(v))
+    except StopIteration as stop:
+        return np.asarray(stop.value)
 
 
 def diagonal(values: Array) -> Callable[[Array], Array]:

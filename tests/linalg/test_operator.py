@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.blocks import LocalFamily, dense, side_by_side
-from ccmac.linalg.operator import LinearOperator, cost_test, dot_test, to_dense
+from ccmac.linalg.operator import LinearOperator, to_dense
 from ccmac.network import Network
+from linalg.checks import cost_test, dot_test
 
 
 @settings(max_examples=30)

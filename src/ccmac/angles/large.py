@@ -74,7 +74,8 @@ def problem_geometry(
         if onto_D is not None:
             # Copies move together: one z with sqrt(n) Bm stands for all.
             P_U = projector(first_channel(problem, [np.sqrt(n) * mean]), dense_limit)
-            uniform = smallest_angles(P_U, _on_shared(d, onto_D), d + q, limit)
+            on_R = second_projection(d, 1, q, onto_D)
+            uniform = smallest_angles(P_U, on_R, d + q, limit)
             rebalanced = pair_geometry(uniform.angles, (d + q, d + q), limit).cross_factor
     coupled = lanczos_spectrum(problem.m, coupled_gram(problem, dense_limit))
     return Geometry(
@@ -118,12 +119,6 @@ def coupled_gram(problem: Problem, dense_limit: int) -> Callable[[Array], Array]
     return apply
 
 
-def _on_shared(d: int, onto_D: Projection) -> Projection:
-    """Onto 0 x R."""
-    return lambda u: np.concatenate([np.zeros(d), onto_D(u[d:])])
-
-
-# -- angles between two projections ----------------------------------------------------------------
 def smallest_angles(P_U: Projection, P_V: Projection, size: int, tolerance: float) -> LargeAngles:
     """The smallest angles between U and V; none when they are orthogonal.
 

@@ -124,8 +124,8 @@ class Geometry:
             _row("cross factor chi", _number(self.cross_factor), _verdict(self.cross_factor)),
             _row("Friedrichs cosine", _number(self.friedrichs_cosine)),
             _row("Friedrichs angle", f"{theta:.6g} rad = {degrees}"),
-            _row("common directions", _count(self.common_dimension)),
-            _row("channel ranks", ", ".join(_count(r) for r in self.ranks) or "no channels"),
+            _row("common directions", _number(self.common_dimension)),
+            _row("channel ranks", ", ".join(_number(r) for r in self.ranks) or "no channels"),
             _row("multi-channel factor", _number(self.multi_channel_factor)),
             _row("method", self.method, f"angles below {self.tolerance:.1e} rad are common"),
         ]
@@ -173,10 +173,8 @@ def pair_fields(
 def _meaning(geometry: Geometry) -> list[str]:
     chi = geometry.cross_factor
     if chi <= 1.0 + ORTHOGONAL:
-        return [
-            "The channels are orthogonal: normalized separately, they cost no more together than "
-            "apart."
-        ]
+        apart = "normalized separately, they cost no more together than apart."
+        return [f"The channels are orthogonal: {apart}"]
     return [
         f"Normalized separately, the channels together have condition chi^2 = {chi * chi:.4g}; an "
         f"accelerated method needs about chi = {chi:.4g} times the affine calls of orthogonal "
@@ -243,11 +241,9 @@ def _row(name: str, value: str, remark: str = "") -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "not computed"
+    if isinstance(value, int):
+        return str(value)
     return f"{value:.6g}" if math.isfinite(value) else "infinite"
-
-
-def _count(value: int | None) -> str:
-    return "not computed" if value is None else str(value)
 
 
 def _verdict(chi: float) -> str:

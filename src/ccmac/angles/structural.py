@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from ccmac.linalg.lanczos import top_ritz
 from ccmac.linalg.ranks import squared_range
 from ccmac.network import Network
 from ccmac.problem import Problem
+from ccmac.problem.agent import has
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def structural_parameters(
     n = problem.n
     tops = [_top([a.A, a.B], dense_limit) for a in agents]
     local = [s for a in agents if (s := spectrum([a.C], dense_limit)).rank != 0]
-    D = [a.D for a in agents if _present(a.D)]
+    D = [a.D for a in agents if has(a.D)]
     tops_D = [_top([block], dense_limit) for block in D]
     shared = spectrum(D, dense_limit)
     h = max((s.high for s in tops), default=0.0)
@@ -80,16 +82,16 @@ def structural_parameters(
     l_C = min(lows, default=0.0) if len(lows) == len(local) else None
     u_C = max((s.high for s in local), default=0.0)
     ranks = [s.rank for s in local if s.rank is not None]
-    estimated = {
-        "mu_HC": coupled.estimated,
-        "lambda_HC": coupled.estimated,
-        "h": any(s.estimated for s in tops),
-        "l_C": any(s.estimated for s in local),
-        "u_C": any(s.estimated for s in local),
-        "d_D": any(s.estimated for s in tops_D),
-        "mu_D": shared.estimated,
-        "lambda_D": shared.estimated,
+    known = {
+        ("mu_HC", "lambda_HC"): [coupled],
+        ("h",): tops,
+        ("l_C", "u_C"): local,
+        ("d_D",): tops_D,
+        ("mu_D", "lambda_D"): [shared],
     }
+    estimated = [
+        n for names, found in known.items() for n in names if any(s.estimated for s in found)
+    ]
     return Structural(
         h=h,
         mu_HC=coupled.low,
@@ -106,13 +108,13 @@ def structural_parameters(
         rank_C=sum(ranks) if len(ranks) == len(local) else None,
         kappa_C=1.0 if not local else l_C and u_C / l_C,
         kappa_W=None if network is None else network.condition,
-        estimated=tuple(name for name, flag in estimated.items() if flag),
+        estimated=tuple(chain.from_iterable(estimated)),
     )
 
 
 def spectrum(blocks: Sequence[Any], dense_limit: int) -> PositiveSpectrum:
     """Positive squared singular values of the blocks one under the other; rank as everywhere."""
-    present = [b for b in blocks if _present(b)]
+    present = [b for b in blocks if has(b)]
     if not present:
         return PositiveSpectrum(0.0, 0.0, 0)
     rows = sum(b.shape[0] for b in present)
@@ -156,7 +158,7 @@ def lanczos_spectrum(
 
 def _top(blocks: Sequence[Any], dense_limit: int) -> PositiveSpectrum:
     """The high end of [M_1 M_2]'s spectrum only."""
-    present = [b for b in blocks if _present(b)]
+    present = [b for b in blocks if has(b)]
     if not present:
         return PositiveSpectrum(0.0, 0.0, 0)
     rows = present[0].shape[0]
@@ -173,7 +175,3 @@ def _small_gram(M: Any) -> Callable[[Array], Array]:
     if M.shape[0] <= M.shape[1]:
         return lambda v: np.asarray(M.matvec(M.rmatvec(v)))
     return lambda u: np.asarray(M.rmatvec(M.matvec(u)))
-
-
-def _present(block: Any) -> bool:
-    return block is not None and 0 not in block.shape

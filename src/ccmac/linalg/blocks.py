@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
-from itertools import pairwise, repeat
+from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -79,25 +79,17 @@ def identity_multiple(block: Any) -> float | None:
         return None
     if block.nnz != block.shape[0]:
         return None
-    rows = sp.csr_array(block) if block.format != "csr" else block
-    place = _places(block.shape[0])
+    rows = sp.csr_array(block)
+    place = np.arange(block.shape[0])
+    diagonal = (rows.indices == place).all() and (rows.indptr[:-1] == place).all()
     first = rows.data[0]
-    other = np.count_nonzero  # the fastest way to ask whether any is
-    if other(rows.indices != place) or other(rows.indptr[:-1] != place):
-        return None
-    return float(first) if first and not other(rows.data != first) else None
-
-
-@lru_cache(maxsize=1)
-def _places(size: int) -> NDArray[np.int32]:
-    """0, 1, 2, ...: of one size at a time, for the blocks of many agents."""
-    return np.arange(size, dtype=np.int32)
+    return float(first) if diagonal and first and (rows.data == first).all() else None
 
 
 def multiples_of(blocks: Sequence[Any]) -> Array:
     """c_i where a block is c_i I (0 where absent), NaN elsewhere."""
     known = [0.0 if b is None else identity_multiple(b) for b in blocks]
-    return np.array([np.nan if c is None else c for c in known], dtype=np.float64)
+    return np.array(known, dtype=np.float64)
 
 
 def identity_multiples(blocks: Sequence[Any]) -> Array | None:
@@ -113,17 +105,6 @@ def common_multiples(multiples: Array) -> Array | None:
 def compressed(block: Any) -> sp.csr_array | sp.csc_array:
     """Compressed along its shorter side: long loops are fast. Sums run in the same order."""
     return sp.csc_array(block) if block.shape[1] < block.shape[0] else sp.csr_array(block)
-
-
-def some_columns(matrix: sp.csc_array, start: int, stop: int) -> sp.csc_array:
-    """A view of some columns: slices are copies, and the constructor copies views of much more."""
-    first = matrix.indptr[start]
-    last = matrix.indptr[stop]
-    view = sp.csc_array((matrix.shape[0], stop - start))
-    view.indptr = matrix.indptr[start : stop + 1] - first
-    view.indices = matrix.indices[first:last]
-    view.data = matrix.data[first:last]
-    return view
 
 
 def row_major(block: Any) -> Any:
@@ -187,7 +168,10 @@ class LocalFamily:
     @cached_property
     def _joined(self) -> sp.csr_array | sp.csc_array | None:
         """diag(M_1, ..., M_n) of small sparse blocks: one product instead of many."""
-        return _block_diagonal(self.blocks, self.rows, self.columns) if self._small else None
+        if not self._small:
+            return None
+        filled = filled_in(self.blocks, self.rows, self.columns)
+        return compressed(sp.block_diag(filled, format="csr"))
 
     @cached_property
     def _small(self) -> bool:
@@ -209,13 +193,14 @@ class LocalFamily:
     @cached_property
     def _pieces(self) -> list[Any]:
         """The blocks, each in the form that multiplies fastest."""
-        if isinstance(self.abreast, sp.csc_array):
-            return [some_columns(self.abreast, a, b) for a, b in pairwise(self._column_ends)]
         return [compressed(b) if is_sparse(b) else row_major(b) for b in self.blocks]
 
     @cached_property
     def _batched(self) -> Array | None:
-        return _batch(self.blocks)
+        if not all(isinstance(b, np.ndarray) for b in self.blocks):
+            return None
+        alike = len({b.shape for b in self.blocks}) == 1
+        return np.stack([row_major(b) for b in self.blocks]) if alike else None
 
     @property
     def cost(self) -> Cost:
@@ -224,45 +209,33 @@ class LocalFamily:
 
     def forward(self, u: Array) -> Array:
         """(M_i u_i)_i as a flat array. Cost: 1 product."""
-        if self.empty:
-            return np.zeros(self._row_ends[-1])
-        self.ledger.charge(**{self.unit: 1})
-        if self._identity is not None:
-            return np.asarray((self._identity[:, None] * u.reshape(len(self.rows), -1)).ravel())
-        flat = u.ravel()
-        if self._joined is not None:
-            return np.asarray(self._joined @ flat)
-        if self._batched is not None:
-            return np.asarray(np.matmul(self._batched, flat.reshape(len(self.rows), -1, 1)).ravel())
-        return _laid_out(self._images(_cut(flat, self._column_ends)), self._row_ends)
-
-    def add_forward(self, u: Array, scale: float, out: Array) -> None:
-        """out_i += scale M_i u_i, one row per agent. Cost: 1 product."""
-        # agents from which one pass over all is faster than one for each
-        if self._identity is not None and len(self.rows) <= 64:
-            self.ledger.charge(**{self.unit: 1})
-            for k, c in enumerate(self._identity):
-                out[k] += scale * (c * u[k])
-        elif not self.empty:
-            image = self.forward(u).reshape(out.shape)
-            image *= scale
-            out += image
+        return self._product(u, self._column_ends, self._row_ends, adjoint=False)
 
     def adjoint(self, v: Array) -> Array:
         """(M_i' v_i)_i as a flat array. Cost: 1 product."""
+        return self._product(v, self._row_ends, self._column_ends, adjoint=True)
+
+    def _product(self, v: Array, ends: NDArray[Any], into: NDArray[Any], *, adjoint: bool) -> Array:
+        """All blocks, or all transposed ones; agents' pieces of v end at ``ends``."""
         if self.empty:
-            return np.zeros(self._column_ends[-1])
+            return np.zeros(into[-1])
         self.ledger.charge(**{self.unit: 1})
         if self._identity is not None:
             return np.asarray((self._identity[:, None] * v.reshape(len(self.rows), -1)).ravel())
         flat = v.ravel()
         if self._joined is not None:
-            return np.asarray(self._joined.T @ flat)
+            return np.asarray((self._joined.T if adjoint else self._joined) @ flat)
         if self._batched is not None:
-            stacked = flat.reshape(len(self.rows), -1, 1)
-            return np.asarray(np.matmul(self._batched.swapaxes(1, 2), stacked).ravel())
-        images = self._images(_cut(flat, self._row_ends), adjoint=True)
-        return _laid_out(images, self._column_ends)
+            blocks = self._batched.swapaxes(1, 2) if adjoint else self._batched
+            return np.asarray(np.matmul(blocks, flat.reshape(len(self.rows), -1, 1)).ravel())
+        return _laid_out(self._images(_cut(flat, ends), adjoint=adjoint), into)
+
+    def add_forward(self, u: Array, scale: float, out: Array) -> None:
+        """out_i += scale M_i u_i, one row per agent. Cost: 1 product."""
+        if not self.empty:
+            image = self.forward(u).reshape(out.shape)
+            image *= scale
+            out += image
 
     def adjoint_common(self, v: Array, out: Array | None = None) -> Array:
         """(M_i' v)_i for one v, a flat array. Cost: 1 product."""
@@ -338,26 +311,5 @@ def side_by_side(blocks: Sequence[Any], rows: int, columns: Sequence[int]) -> sp
     return spla.LinearOperator(shape, matvec=forward, rmatvec=adjoint, dtype=np.float64)
 
 
-def _block_diagonal(
-    blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
-) -> sp.csr_array | sp.csc_array:
-    """One matrix for a family of sparse blocks."""
-    filled = filled_in(blocks, rows, columns)
-    starts = np.repeat(np.cumsum([0, *columns[:-1]]), [b.nnz for b in filled])
-    indices = np.concatenate([b.indices for b in filled]) + starts
-    ends = np.cumsum(np.concatenate([[0], *(np.diff(b.indptr) for b in filled)]))
-    data = np.concatenate([b.data for b in filled])
-    return compressed(sp.csr_array((data, indices, ends), shape=(sum(rows), sum(columns))))
-
-
 def _all_sparse(blocks: Sequence[Any]) -> bool:
     return all(b is None or is_sparse(b) for b in blocks)
-
-
-def _batch(blocks: Sequence[Any]) -> Array | None:
-    """One (agents, rows, columns) array when every block is dense and of one shape."""
-    if not all(isinstance(b, np.ndarray) for b in blocks):
-        return None
-    if len({b.shape for b in blocks}) != 1:
-        return None
-    return np.stack([row_major(b) for b in blocks])

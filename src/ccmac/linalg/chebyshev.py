@@ -155,14 +155,3 @@ def semi_iteration_chain(
         x = following
         rho = rho_next
     return x
-
-
-def semi_iteration(apply: Apply, right: Array, a: float, b: float, steps: int) -> Array:
-    """The same where S is at hand: q(S) right in steps - 1 products."""
-    chain = semi_iteration_chain(lambda v: v, right, a, b, steps)
-    try:
-        v = next(chain)
-        while True:
-            v = chain.send(apply(v))
-    except StopIteration as stop:
-        return np.asarray(stop.value)

@@ -18,24 +18,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.runtime.space import Space
-
-
-class NormalOperator(Protocol):
-    """G on the vectors of ``space``, with the multiplier that goes with each product."""
-
-    space: Space
-
-    def residual(self, w: Array) -> tuple[Array, Array]:
-        """(G w, multiplier of the coupled equation)."""
-
-    def zero_multiplier(self) -> Array:
-        """A zero multiplier of the right shape."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +44,12 @@ class Remainder:
 
 
 def conjugate_residuals(
-    system: NormalOperator,
-    v: Array,
-    done: Callable[[float, float], bool],
-    limit: int,
-    *,
-    trusted: float = 0.0,
+    system: Any, v: Array, done: Callable[[float, float], bool], limit: int, *, trusted: float = 0.0
 ) -> Remainder:
     """Reduce ``v`` until ``done(||v||, ||G v||)``, at most ``limit`` steps.
 
-    ``system`` is homogeneous: its residual is G v. Quotients count while ||v|| >= ``trusted``.
+    ``system`` has a ``space``, ``residual(w)``, which is (G w, its multiplier), and
+    ``zero_multiplier()``. Quotients count while ||v|| >= ``trusted``.
     """
     v, y, multiplier = v.copy(), np.zeros_like(v), system.zero_multiplier()
     w, multiplier_w = system.residual(v)

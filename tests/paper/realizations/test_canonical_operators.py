@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ccmac import Agent, Network, Problem
 from ccmac.ledger import Ledger
-from ccmac.linalg.operator import cost_test, dot_test, to_dense
+from ccmac.linalg.operator import to_dense
 from ccmac.linalg.ranks import squared_range
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.paper.canonical_channels import canonical_channels
@@ -20,6 +20,7 @@ from ccmac.paper.realizations.normalized import Channel
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 from ccmac.workspace.equations import block_families, right_hand_sides
+from linalg.checks import cost_test, dot_test
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
 BLOCKS = "ABCD"
