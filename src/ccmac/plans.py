@@ -26,42 +26,23 @@ SEEN = {
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to solve the problem, and what it is expected to send.
+    """One way to solve the problem, and what its averagings are expected to send in all.
 
-    ``once`` in the setup, ``steps`` times ``step``, and ``proofs`` that are not made with the
-    steps. ``within`` is the factor to which the number of steps is known, ``bill`` what the way's
-    own part costs, by which ways are compared, and ``most`` with sqrt(within) times the steps.
-    ``reveals`` says what agents send parts of.
+    ``bill`` is what that costs; ``reveals`` says what agents send parts of.
     """
 
     regime: str
     method: str
-    once: Cost
-    step: Cost
-    steps: int
-    within: float
-    proofs: Cost
-    reveals: str
+    predicted: Cost
     bill: float
-    most: float
-
-    @property
-    def predicted(self) -> Cost:
-        """The ledger."""
-        return self.once + self.steps * self.step + self.proofs
+    reveals: str
 
     def as_dict(self) -> dict[str, Any]:
         """For --json and the record."""
         units = ("averagings", "rounds", "bytes", "network_bytes", "longest_message")
-        return {
-            "regime": self.regime,
-            "method": self.method,
-            "steps": self.steps,
-            "within": self.within,
-            **{unit: self.predicted[unit] for unit in units},
-            "bill": self.bill,
-            "reveals": self.reveals,
-        }
+        counts = {unit: self.predicted[unit] for unit in units}
+        about = {"regime": self.regime, "method": self.method}
+        return {**about, **counts, "bill": self.bill, "reveals": self.reveals}
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,14 +165,13 @@ class Plan:
 
 
 def shown_alternatives(alternatives: Sequence[Alternative]) -> list[str]:
-    """A table; ``within``: the factor that the number of steps is known to."""
-    head = f"{'regime':<9}{'method':<20}{'averagings':>11}{'within':>8}"
+    """A table."""
+    head = f"{'regime':<9}{'method':<20}{'averagings':>11}"
     rows = [head + f"{'rounds':>9}{'MB':>10}{'longest':>11}"]
     for a in alternatives:
         cost = a.predicted
-        factor = f"x{a.within:g}"
         rows.append(
-            f"{a.regime:<9}{a.method:<20}{cost['averagings']:>11,}{factor:>8}{cost['rounds']:>9,}"
+            f"{a.regime:<9}{a.method:<20}{cost['averagings']:>11,}{cost['rounds']:>9,}"
             f"{cost['bytes'] / 1e6:>10,.3g}{cost['longest_message']:>11,}"
         )
     return rows

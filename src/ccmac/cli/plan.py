@@ -24,9 +24,8 @@ EPILOG = (
     "--costs gradient=1,round=10`"
 )
 ALTERNATIVES = (
-    "averagings, rounds, MB (sent by the busiest agent) and longest (floats in a message) are of "
-    "the whole run, setup and proofs included; the number of steps is known within the factor. The "
-    "first row is taken."
+    "averagings, rounds, MB (sent by the busiest agent) and longest (floats in a message) follow "
+    "from sizes alone and are estimates. The first row is taken."
 )
 
 

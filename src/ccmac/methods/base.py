@@ -26,7 +26,6 @@ from ccmac.certificates.stopping import FIRST_CHECK, Stopping
 from ccmac.errors import InputError, MethodRefused
 from ccmac.inputs import LARGEST, Array
 from ccmac.ledger import Cost, Costs
-from ccmac.plans import Alternative
 from ccmac.realizations.base import Realized
 from ccmac.runtime import Runtime
 from ccmac.runtime.space import Space
@@ -427,27 +426,6 @@ class Prepared:
     first_check: int = FIRST_CHECK
     proves: bool = False
     notes: tuple[str, ...] = ()
-
-
-def alternative(
-    method: Method,
-    costs: Costs,
-    regime: str,
-    once: Cost,
-    step: Cost,
-    steps: int,
-    within: float,
-    proofs: Cost | None = None,
-) -> Alternative:
-    """What a method is expected to send, billed."""
-    more = proofs or Cost()
-    bill, most = (
-        costs.bill(once + count * step + more)
-        for count in (steps, math.ceil(math.sqrt(within) * steps))
-    )
-    return Alternative(
-        regime, method.name, once, step, steps, within, more, method.reveals, bill, most
-    )
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@
 The rules go from few to many communication rounds; the first that holds decides. Where bytes are
 expensive a rival of lower predicted cost takes its place; after a stall the next method goes on.
 
-What a method would send follows from sizes and constants that everybody knows: no messages. With m
-coupled rows, q shared variables and k = m + q, the cost of averaging
+What a method would send follows from sizes and constants that everybody knows: so many averagings
+of so many floats. With m coupled rows, q shared variables and k = m + q:
 
     sum      k (k + 1) / 2 + k floats: once (cross-direct), or in every step
     sketch   r vectors of m floats once, then m floats a step
     iterate  m + q floats a step
 
-The number of steps is counted from experience, known within the factor that goes with it; with
+The number of averagings is counted from experience; with
 kappa the condition of the scaled objectives, s = sqrt(kappa) ln(2/tol), for a cross factor near 1:
 
     cross-direct 1, cross-ipm 6, cross-newton 7 summed, 12 on a sketch
@@ -23,30 +23,20 @@ from __future__ import annotations
 import math
 from collections import UserDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from ccmac.errors import InputError, MethodRefused
-from ccmac.ledger import GREATEST, Cost, Costs
+from ccmac.ledger import Cost, Costs
 from ccmac.methods.apapc import CrossApapc
-from ccmac.methods.base import (
-    Method,
-    Prepared,
-    Request,
-    alternative,
-    built,
-    described,
-    option,
-    options_of,
-)
+from ccmac.methods.base import Method, Prepared, Request, built, described, option, options_of
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation import CrossContinuation
-from ccmac.methods.direct import STEPS, CrossDirect, affordable
-from ccmac.methods.interior.compressed import alone, compressible
+from ccmac.methods.direct import CrossDirect, affordable
+from ccmac.methods.interior.compressed import compressible
 from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
-from ccmac.methods.newton.method import REVEAL, USUAL, CrossNewton, steps_after, summable
+from ccmac.methods.newton.method import REVEAL, CrossNewton, summable
 from ccmac.methods.paper import METHODS, imported
 from ccmac.methods.realized import CERTIFICATES, REALIZATIONS, RealizedMethod
 from ccmac.methods.sliding import CrossSliding
@@ -283,16 +273,10 @@ class Auto(Method):
         self, work: Workspace, request: Request, chosen: Method
     ) -> tuple[Alternative, ...]:
         """What the method chosen and its rivals would send: the one chosen, then by bill."""
-        first = forecast(chosen, work, request)
-        spent = work.ledger.of("setup")
-        gathered = work.constraints is not None and "strongly convex" in work.capabilities
-        if first is not None and first.method == CrossDirect.name and gathered:
-            spent = spent - first.once  # rivals would not have sent a matrix with the equations
-        before = Cost({unit: count for unit, count in spent.items() if unit not in GREATEST})
         found = [forecast(method, work, request) for method in self._rivals(chosen, work)]
-        known = [replace(a, once=before + a.once) for a in found if a is not None]
-        known.sort(key=lambda a: a.bill)
-        return tuple(known if first is None else [first, *known])
+        rivals = sorted((a for a in found if a is not None), key=lambda a: a.bill)
+        first = forecast(chosen, work, request)
+        return tuple(rivals if first is None else [first, *rivals])
 
     def _case(self, work: Workspace, costs: Costs | None = None) -> Case:
         asked = self.realization is not None or self.certificates is not None
@@ -317,26 +301,19 @@ class Auto(Method):
         self, method: Method, why: str, work: Workspace, request: Request
     ) -> tuple[Method, str]:
         """The one of fewest rounds, unless the bytes of a summed matrix would cost more than its
-        rounds and a rival's bill is lower even with more steps than it is predicted to take.
+        rounds and the bill of a rival is lower even with twice the steps.
         """
         costs = request.costs
         k = work.problem.m + work.problem.q
         matrix = work.runtime.average_cost(k * (k + 1) // 2)
         if costs.byte * matrix["bytes"] <= costs.round * matrix["rounds"]:
             return method, why
-        if self.reveal == "range" and work.eliminated is not None:
-            work.gather_explicit()  # says how many steps a sketch leaves
-        mine = forecast(method, work, request)
-        if mine is None:
+        mine, *rivals = self.alternatives(work, request, method) or (None,)
+        if mine is None or mine.method != method.name or not rivals:
             return method, why
-        best = mine.bill
-        for rival in self._rivals(method, work):
-            found = forecast(rival, work, request)
-            if found is not None and found.most < best:
-                method = rival
-                best = found.most
-                why = f"fewer bytes than {mine.method} at these costs"
-        return method, why
+        if 2 * rivals[0].bill >= mine.bill:
+            return method, why
+        return self._with(find(rivals[0].method)), f"fewer bytes than {mine.method} at these costs"
 
     def _with(self, kind: Kind) -> Method:
         """The method with those of the options that were given and that it has."""
@@ -349,72 +326,50 @@ class Auto(Method):
 
 # -- what a method would send ----------------------------------------------------------------------
 def forecast(method: Method, work: Workspace, request: Request) -> Alternative | None:
-    """By the formulas of the module text; None where nothing is known of the method.
-
-    Interior points send two narrow messages more a step, and long rows on the range of their
-    columns. A block of everything leaves a sketch little to do.
-    """
-    if work.stack is not None:
+    """By the table of the module text; None where nothing is known of the method."""
+    found = None if work.stack is not None else _sent(method, work, request)
+    if found is None:
         return None
+    regime, cost = found
+    return Alternative(regime, method.name, cost, request.costs.bill(cost), method.reveals)
+
+
+def _sent(method: Method, work: Workspace, request: Request) -> tuple[str, Cost] | None:
+    """(regime, so many averagings of so many floats); no messages."""
     average = work.runtime.average_cost
     m = work.problem.m
     q = work.problem.q
     k = m + q
-    width = work.coupling.width + q
-    way = partial(alternative, method, request.costs)
-    sum_of = Cost(argmins=1, gradients=1)
-    proof = Cost()  # of a point in equations that all know: moved onto them, multipliers, judged
-    if work.gatherable:
-        proof = work.runtime.gather_cost(3 * k) + 2 * average(2 * k)
-    if isinstance(method, CrossDirect) and (work.gatherable or work.hides):
-        judged = average(4 * k) if work.hides else work.runtime.gather_cost(4 * k)
-        once = average(_matrix(k) + 1) - average(1)
-        return way(SUM, once, sum_of + judged, 1, (1 + STEPS) / 2)
-    if isinstance(method, CrossIpm) and (solvable(work) or compressible(work)):
-        columns = int(work.curvature.d.sum())
-        short = bool(compressible(work))
-        k = 2 * columns if short else k
-        once = average(m * columns) if short else Cost()
-        if short and alone(work) is not None:
-            return way(SUM, once + average(m), Cost(argmins=1), 1, 2.0, average(m) + average(2))
-        step = Cost(argmins=1) + average(_matrix(k) + 5 * k) + average(2 * k) + average(1)
-        return way(SKETCH if short else SUM, once, step, 6, 3.0, step)
+    row = average(work.coupling.width + q)
+    columns = int(work.curvature.d.sum())
+    if isinstance(method, CrossDirect):
+        return SUM, average(_matrix(k)) + 2 * average(4 * k)
+    if isinstance(method, CrossIpm):
+        if compressible(work):
+            step = average(_matrix(2 * columns)) + 2 * average(columns)
+            return SKETCH, average(m * columns) + 6 * step
+        return SUM, 6 * (average(_matrix(k)) + 2 * average(k))
     if isinstance(method, CrossNewton):
-        if (explicit := work.gather_explicit()) is not None:
-            return method.forecast(work, explicit, request)
-        if work.gatherable:
-            return way(SUM, Cost(), sum_of + average(_matrix(k)), USUAL, 2.0, 2 * proof)
-    if isinstance(method, CrossCg) and (parts := work.eliminated) is not None:
-        again = parts.rank if work.recycles else 0
-        planned = planned_size(work.runtime, m, request.costs, again=again)
-        size = min(method.sketch or planned, m)
-        steps = 2 if size >= min(int(work.curvature.d.sum()), m) else 12
-        if (known := work.known_explicit) is not None:
-            steps = steps_after(size, work, known, request)
-        once = Cost(argmins=size) + average(m * size)
-        return way(SKETCH, once, Cost(argmins=1) + average(m), steps, 4.0, average(m))
-    row = Cost(gradients=1) + average(width)
-    if isinstance(method, CrossCg):
-        unknowns = work.coupling.width + (work.problem.n - 1) * q
-        steps = min(_conditioned(work, request, 1.0), 2 * max(unknowns, 1))
-        return way(ITERATE, Cost(), Cost(argmins=1) + average(width), steps, 4.0, 6 * proof)
-    if isinstance(method, CrossApapc):
-        return way(ITERATE, Cost(), row, _conditioned(work, request, 2.0), 4.0, 8 * proof)
+        explicit = work.gather_explicit()
+        return (SUM, 7 * average(_matrix(k))) if explicit is None else method.sent(work, request)
+    if isinstance(method, CrossCg) and work.eliminated is not None:
+        size = min(method.sketch or planned_size(work.runtime, m, request.costs), m)
+        steps = 2 if size >= min(columns, m) else 12
+        return SKETCH, average(m * size) + (steps + 2) * average(m)
     if isinstance(method, CrossContinuation | CrossSliding):
-        return way(ITERATE, Cost(), row, 600, 12.0)
-    return None
+        return ITERATE, 600 * row
+    if not isinstance(method, CrossCg | CrossApapc):
+        return None
+    kappa = work.curvature.known().condition
+    steps = max(1, math.ceil(min(math.sqrt(kappa) * math.log(2.0 / min(request.tol, 1.0)), 1e9)))
+    unknowns = work.coupling.width + (work.problem.n - 1) * q
+    most = 2 * max(unknowns, 1)
+    return ITERATE, (min(steps, most) if isinstance(method, CrossCg) else 2 * steps) * row
 
 
 def _matrix(k: int) -> int:
     """Floats of a symmetric k x k matrix and a vector."""
     return k * (k + 1) // 2 + k
-
-
-def _conditioned(work: Workspace, request: Request, factor: float) -> int:
-    """factor sqrt(kappa) ln(2/tol)."""
-    kappa = work.curvature.known().condition
-    accuracy = math.log(2.0 / min(request.plan_tol, 1.0))
-    return max(1, math.ceil(min(factor * math.sqrt(kappa) * accuracy, 1e9)))
 
 
 # -- by name ---------------------------------------------------------------------------------------

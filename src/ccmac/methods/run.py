@@ -166,10 +166,6 @@ class Run:
         name = self.method.name
         step = prepared.iteration.cost
         scheme = runtime.averaging
-        ways = self.alternatives
-        if ways and ways[0].method == name:  # of it only the number of steps is a forecast
-            spent = setup + runtime.waiting_cost(step)
-            ways = (replace(ways[0], once=spent, step=step), *ways[1:])
         return Plan(
             name,
             prepared.realization,
@@ -180,7 +176,7 @@ class Run:
             setup,
             prepared.predicted,
             prepared.settings,
-            ways,
+            self.alternatives,
             self.method.reveals,
         )
 

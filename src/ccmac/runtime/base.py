@@ -229,15 +229,6 @@ class Runtime(ABC):
         scheme = self.averaging.taking(width)
         return cost + _added(cost, scheme, self._rooms(scheme, piggybacked))
 
-    def waiting_cost(self, step: Cost, width: int = 0) -> Cost:
-        """What the reductions that wait will add to the next message, that of ``step``."""
-        if self.n == 1 or not self._waiting:
-            return Cost()
-        scheme = self.averaging.taking(width)
-        return _added(
-            step, scheme, [_room(scheme, r.width, r.whole, self.n) for r in self._waiting]
-        )
-
     def unseen(self, width: int = 1) -> float:
         """At most this is missing in the square of a norm of sums, or in a sum of squares.
 

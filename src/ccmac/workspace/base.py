@@ -252,12 +252,6 @@ class Workspace:
         """Directions without curvature: their number travels with the next message."""
         return self.once("flats", lambda: Flats(self.problem, self.runtime, self.kernels))
 
-    @property
-    def known_explicit(self) -> Explicit | None:
-        """The same, if it has been asked for."""
-        found: Explicit | None = self._gathered.get("explicit")
-        return found
-
     def gather_explicit(self) -> Explicit | None:
         """The problem in x alone, where the coupled rows give z."""
         if self.stack is not None:

@@ -27,21 +27,11 @@ from ccmac.certificates.structure import ExplicitBound, ExplicitJudge
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import (
-    Iteration,
-    Method,
-    Prepared,
-    Request,
-    State,
-    alternative,
-    known,
-    option,
-    vector,
-)
+from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, option, vector
 from ccmac.methods.direct import Whitened
 from ccmac.methods.newton.compressed import RangeNewton, has_range
 from ccmac.methods.newton.eliminated import ALIKE, EliminatedNewton
-from ccmac.plans import SKETCH, SUM, Alternative
+from ccmac.plans import SKETCH, SUM
 from ccmac.workspace import Workspace
 from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.dual import Explicit, planned_size
@@ -208,7 +198,6 @@ class SummedNewton(Iteration[SummedState]):
 
 
 REVEAL = "range: columns may be sent once, turned (A_i H_i^-1 A_i'); sketch: single images of them"
-RANGE = "A_i H_i^-1 A_i' in full: the columns, turned by a rotation of their owner"
 USUAL = 7  # iterations of the summed form, as counted on random problems (6 to 9)
 
 
@@ -216,18 +205,6 @@ def summable(work: Workspace) -> Constraints | None:
     """The equations, where all may know them and every objective has a Hessian."""
     able = {"smooth", "strongly convex"} <= work.capabilities
     return work.gather_constraints() if able and work.curvature.has_hessian.all() else None
-
-
-def steps_after(size: int, work: Workspace, explicit: Explicit, request: Request) -> int:
-    """Vectors that follow a sketch of ``size``: of the directions left as many as their condition
-    asks for, if all were alike.
-    """
-    table = work.curvature
-    bent = float(table.L_z.sum()) * float(np.sum(explicit.norms**2)) / explicit.beta**2
-    mu = float(table.mu_x[table.d > 0].min(initial=math.inf))
-    condition = 1.0 + bent / (mu * max(explicit.rank, 1))
-    needed = math.sqrt(condition) * math.log(2.0 / min(request.plan_tol, 1.0)) / 2
-    return max(2, min(explicit.rank - size, math.ceil(min(needed, 1e9))))
 
 
 @dataclass(frozen=True)
@@ -295,34 +272,34 @@ class CrossNewton(Method):
         hidden = work.runtime.averaging.hides or work.runtime.apart
         if self.reveal == "range" or hidden:
             return self.reveal == "range"
-        by_sketch = self._by_sketch(work, explicit, request)
-        return self._by_range(work, request).most <= by_sketch.most
+        bills = [request.costs.bill(cost) for cost in self._ways(work, explicit, request)]
+        return bills[0] <= bills[1]
 
-    def forecast(self, work: Workspace, explicit: Explicit, request: Request) -> Alternative:
-        """What the form that is taken sends, where the coupled rows give z."""
-        if self.takes_range(work, explicit, request):
-            return replace(self._by_range(work, request), reveals=RANGE)
-        return self._by_sketch(work, explicit, request)
+    def sent(self, work: Workspace, request: Request) -> tuple[str, Cost] | None:
+        """(regime, what is averaged) of the form that is taken where the coupled rows give z."""
+        if (explicit := work.gather_explicit()) is None:
+            return None
+        columns, sketch = self._ways(work, explicit, request)
+        ranged = self.takes_range(work, explicit, request)
+        return (SUM, columns) if ranged else (SKETCH, sketch)
 
-    def _by_range(self, work: Workspace, request: Request) -> Alternative:
-        """All columns once; each proof refines the point once."""
+    def _ways(self, work: Workspace, explicit: Explicit, request: Request) -> tuple[Cost, Cost]:
+        """All columns once, each proof refining the point; a block of vectors, then one a step, of
+        the directions left as many as their condition asks for if all were alike.
+        """
         m = work.problem.m
         average = work.runtime.average_cost
-        columns = work.curvature.d.astype(int)
-        once = work.runtime.vectors_cost([m * int(d) for d in columns]) + average(m)
-        proofs = 2 * average(m + 2) + average(int(columns.sum()))
-        return alternative(self, request.costs, SUM, once, Cost(argmins=1), 10, 2.0, proofs)
-
-    def _by_sketch(self, work: Workspace, explicit: Explicit, request: Request) -> Alternative:
-        """A block of vectors once, then one a step."""
-        m = work.problem.m
-        average = work.runtime.average_cost
+        d = work.curvature.d.astype(int)
+        columns = work.runtime.vectors_cost([m * int(k) for k in d])
+        columns = columns + 3 * average(m) + average(int(d.sum()))
+        table = work.curvature
+        bent = float(table.L_z.sum()) * float(np.sum(explicit.norms**2)) / explicit.beta**2
+        mu = float(table.mu_x[table.d > 0].min(initial=math.inf))
+        condition = 1.0 + bent / (mu * max(explicit.rank, 1))
+        needed = math.sqrt(condition) * math.log(2.0 / min(request.plan_tol, 1.0)) / 2
         size = self._size(work, explicit, request)
-        steps = steps_after(size, work, explicit, request)
-        own = Cost(argmins=3) if explicit.common else Cost(argmins=2, gradients=3)
-        once = average(m * (1 + size))
-        step = own + average(m)
-        return alternative(self, request.costs, SKETCH, once, step, steps, 4.0, 5 * average(m))
+        steps = max(2, min(explicit.rank - size, math.ceil(min(needed, 1e9))))
+        return columns, average(m * (1 + size)) + (steps + 5) * average(m)
 
     def _size(self, work: Workspace, explicit: Explicit, request: Request) -> int:
         """Vectors that open the span."""
