@@ -42,7 +42,7 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         ("a: *nothing", 1, "undefined alias"),
         ("a: 1\nb: &b [1, *b]", 2, "too many entries"),
         (bomb(), 1, "too many entries"),
-        ("[" * 100_000, 1, "nested more than"),
+        ("[" * 10_000, 1, "nested more than"),
         ("- " * 1000 + "x", 1, "nested more than"),
         ("? [a]\n: 1", 1, "a key must be a short text, got a list"),
         ("1: 2", 1, "a key must be a short text, got 1"),
@@ -53,12 +53,12 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         ("\x00", 1, "not YAML"),
         ("", 1, "the file is empty"),
         ("# only a comment", 1, "the file is empty"),
-        ("[" + "1," * 200_000 + "1]", 1, "too many entries"),
+        ("[" + "1," * 3000 + "1]", 1, "too many entries"),
     ],
 )
 def test_what_is_not_plain_data_is_refused(text: str, line: int, words: str) -> None:
     with pytest.raises(InputError) as told:
-        parse(text, "file.yaml")
+        parse(text, "file.yaml", entries=2000)
     assert str(told.value).startswith(f"file.yaml, line {line}: ")
     assert words in str(told.value)
     assert len(str(told.value)) < 300

@@ -99,7 +99,7 @@ def _counts(result: Result) -> dict[str, Any]:
 def _print(found: Complexity, network: Network, result: Result | None) -> None:
     typer.echo(f"eps = {found.tol:g} on {network.name}")
     for name, words in NAMES.items():
-        if found.numbers[name] is not None:
+        if not math.isnan(found.numbers[name]):
             note = "  (estimated)" if name in found.estimated else ""
             typer.echo(f"  {words:<33}{_number(found.numbers[name])}{note}")
     rows = [
@@ -111,7 +111,7 @@ def _print(found: Complexity, network: Network, result: Result | None) -> None:
     typer.echo(f"The primitive ledger of CC-MAC: {', '.join(parts)}\n")
     measured = {unit: "" if result is None else _counted(result, unit) for unit in MEASURED}
     orders = [
-        (unit, _number(found.primitive.get(unit)), count)
+        (unit, _number(found.primitive.get(unit, math.nan)), count)
         for unit, count in measured.items()
         if found.primitive.get(unit) or count not in ("", "0")
     ]
@@ -136,8 +136,8 @@ def _counted(result: Result, unit: str) -> str:
     return f"{sum(result.ledger[u] for u in units):,}"
 
 
-def _number(value: float | None) -> str:
-    if value is None:
+def _number(value: float) -> str:
+    if math.isnan(value):
         return "-"
     if not math.isfinite(value):
         return "infinite"

@@ -41,14 +41,14 @@ CONVEX = "general"
 
 @dataclass(frozen=True)
 class ComparedWork:
-    """One line of the comparison; None where the work gives no bound or a number is missing."""
+    """One line of the comparison; NaN where the work gives no bound or a number is missing."""
 
     work: str
     model: str
     convexity: str
-    gradients: float | None
-    affine: float | None
-    rounds: float | None
+    gradients: float
+    affine: float
+    rounds: float
     remark: str = ""
 
 
@@ -70,9 +70,9 @@ class Complexity:
     """Constants of the problem and the orders that follow from them."""
 
     tol: float
-    numbers: Mapping[str, float | None]
+    numbers: Mapping[str, float]
     comparison: tuple[ComparedWork, ...]
-    primitive: Mapping[str, float | None]
+    primitive: Mapping[str, float]
     lift: Lift | None
     estimated: tuple[str, ...] = ()
 
@@ -105,20 +105,19 @@ def complexity(
     kappa_f = curvature.condition if math.isfinite(curvature.L) else math.inf
     kappa_K, K_estimated = stack_condition(problem, network)
     kappa_A, A_estimated = coupled_condition(problem, network)
-    numbers: dict[str, float | None] = {
+    numbers = {
         "kappa_f": kappa_f,
         "L_f": curvature.L,
         "mu_f": curvature.mu,
         "cross_factor": found.cross_factor,
-        "k_1": s.k_1,
-        "k_2": s.k_2,
-        "kappa_C": s.kappa_C,
+        **{k: getattr(s, k) for k in ("k_1", "k_2", "kappa_C")},
         "kappa_W": network.condition,
         "kappa_K": kappa_K,
         "kappa_A": kappa_A,
-        "T_sc": _times(math.sqrt(kappa_f), math.log(1 / tol)),
-        "T_cvx": None if radius is None else math.sqrt(curvature.L / tol) * radius,
+        "T_sc": math.sqrt(kappa_f) * math.log(1 / tol),
+        "T_cvx": math.nan if radius is None else math.sqrt(curvature.L / tol) * radius,
     }
+    numbers = {name: math.nan if v is None else v for name, v in numbers.items()}
     names = [("kappa_K", K_estimated), ("kappa_A", A_estimated)]
     estimated = [*s.estimated, *(name for name, flag in names if flag)]
     return Complexity(
@@ -131,85 +130,62 @@ def complexity(
     )
 
 
-def _comparison(
-    problem: Problem, numbers: Mapping[str, float | None], tol: float
-) -> list[ComparedWork]:
+def _comparison(problem: Problem, numbers: Mapping[str, float], tol: float) -> list[ComparedWork]:
     chi = numbers["cross_factor"]
-    kappa_W = numbers["kappa_W"]
     T = numbers["T_sc"]
-    graph = _root(kappa_W) if problem.n > 1 else 0.0
-    joint = _root(numbers["kappa_K"])
-    coupled = _root(numbers["kappa_A"])
-    mixed, communicating = _mixed(numbers)
-
-    def row(
-        name: str,
-        model: str,
-        convexity: str,
-        T: float | None,
-        affine: float | None,
-        rounds: float | None,
-        remark: str = "",
-    ) -> ComparedWork:
-        products = _times(affine, T)
-        sent = _times(rounds, graph, T)
-        return ComparedWork(name, model, convexity, T, products, sent, remark)
-
-    rows = [
-        row("Salim 2022", "K w = v", STRONG, T, joint, None, "centralized"),
-        row(
-            "Yarmoshik 2025",
-            "coupled",
-            STRONG,
-            T,
-            coupled,
-            coupled,
-            "z as rows" if problem.q else "",
-        ),
-    ]
+    wide = numbers["T_cvx"]
+    graph = math.sqrt(numbers["kappa_W"]) if problem.n > 1 else 0.0
+    joint, coupled, first, second, local = (
+        math.sqrt(numbers[k]) for k in ("kappa_K", "kappa_A", "k_1", "k_2", "kappa_C")
+    )
+    # Lambda_mix and Gamma_mix without the graph factor; k_1, k_2 are their conditions at B = 0.
     free = not _present(problem, "B")
-    if free:
-        rows.append(row("Yarmoshik 2026", "mixed", STRONG, T, mixed, communicating))
-    else:
-        rows.append(row("Yarmoshik 2026", "mixed", STRONG, None, None, None, "needs B = 0"))
-    rows.append(row("cross-apapc", OWN, STRONG, T, chi, chi))
-    T_cvx = numbers["T_cvx"]
-    if T_cvx is None:
+    mixed = first * (1.0 + local) + second if free else math.nan
+    both = (first + second) * graph
+    steps = T if free else math.nan
+    copies = "z as rows" if problem.q else ""
+    remark = "" if free else "needs B = 0"
+    rows = [
+        ComparedWork("Salim 2022", "K w = v", STRONG, T, joint * T, math.nan, "centralized"),
+        ComparedWork(
+            "Yarmoshik 2025", "coupled", STRONG, T, coupled * T, coupled * graph * T, copies
+        ),
+        ComparedWork("Yarmoshik 2026", "mixed", STRONG, steps, mixed * T, both * steps, remark),
+        ComparedWork("cross-apapc", OWN, STRONG, T, chi * T, chi * graph * T),
+    ]
+    if math.isnan(wide):
         return rows
     if free:
-        with_log = _times(T_cvx, math.log(1 / tol))
-        rows.append(row("Yarmoshik 2026", "mixed", CONVEX, with_log, mixed, communicating))
-    rows.append(row("cross-continuation", OWN, CONVEX, T_cvx, chi, chi))
-    return rows
+        log = wide * math.log(1 / tol)
+        rows.append(ComparedWork("Yarmoshik 2026", "mixed", CONVEX, log, mixed * wide, both * wide))
+    own = ComparedWork("cross-continuation", OWN, CONVEX, wide, chi * wide, chi * graph * wide)
+    return [*rows, own]
 
 
-def _primitive(
-    problem: Problem, numbers: Mapping[str, float | None], log: float
-) -> dict[str, float | None]:
+def _primitive(problem: Problem, numbers: Mapping[str, float], log: float) -> dict[str, float]:
     """Orders of the primitive ledger (Equation eq:explicit-primitive-complexity)."""
-    kappa_f = numbers["kappa_f"]
-    T = _times(_root(kappa_f), numbers["cross_factor"], log)
-    first, second, local = (_root(numbers[k]) for k in ("k_1", "k_2", "kappa_C"))
-    has = {name: _present(problem, name) for name in "ABCD"}
-    coupled = has["A"] or has["B"]
-    zero = 0.0
-    products = (1.0 if coupled else zero, local if has["C"] else zero)
-    inner = _times(first, _plus(*products)) if any(p != 0 for p in products) else zero
-    Lambda = _plus(inner, second if has["D"] else zero)
-    Gamma = _plus(first if coupled else zero, second if problem.q else zero)
-    graph = _root(numbers["kappa_W"]) if problem.n > 1 else zero
+    steps = math.sqrt(numbers["kappa_f"]) * log
+    T = steps * numbers["cross_factor"]
+    A, B, C, D = (_present(problem, name) for name in "ABCD")
+    coupled = A or B
+    first = math.sqrt(numbers["k_1"]) if coupled or C else 0.0
+    local = math.sqrt(numbers["kappa_C"]) if C else 0.0
+    second = math.sqrt(numbers["k_2"]) if problem.q else 0.0
+    graph = math.sqrt(numbers["kappa_W"]) if problem.n > 1 else 0.0
+    Lambda = first * (coupled + local) + (second if D else 0.0)
+    Gamma = (first if coupled else 0.0) + second
     return {
         "T": T,
         "Lambda_in": Lambda,
         "Gamma_in": Gamma,
-        "gradients": _times(_root(kappa_f), log),
-        "A": _times(first, T) if has["A"] else zero,
-        "B": _times(first, T) if has["B"] else zero,
-        "C": _times(first, local, T) if has["C"] else zero,
-        "D": _times(second, T) if has["D"] else zero,
+        "gradients": steps,
+        "A": first * T if A else 0.0,
+        "B": first * T if B else 0.0,
+        "C": first * local * T if C else 0.0,
+        "D": second * T if D else 0.0,
         "affine": T,
-        "products": _times(Lambda, T),
-        "rounds": _times(Gamma, graph, T),
+        "products": Lambda * T,
+        "rounds": Gamma * graph * T,
     }
 
 
@@ -247,26 +223,5 @@ def certified_lift(problem: Problem, s: Structural, chi: float) -> Lift | None:
     return Lift(graph, (first, second), outer, graph * 2 * outer * actions + penalty)
 
 
-def _mixed(numbers: Mapping[str, float | None]) -> tuple[float | None, float | None]:
-    """(Lambda_mix, Gamma_mix without the graph factor); k_1, k_2 are their conditions at B = 0."""
-    first, second, local = (_root(numbers[k]) for k in ("k_1", "k_2", "kappa_C"))
-    return _plus(_times(first, _plus(1.0, local)), second), _plus(first, second)
-
-
 def _present(problem: Problem, name: str) -> bool:
     return any(map(nonzero, problem.blocks(name)))
-
-
-def _root(value: float | None) -> float | None:
-    return None if value is None else math.sqrt(value)
-
-
-def _times(*factors: float | None) -> float | None:
-    """The product; None as soon as a factor is unknown or infinite."""
-    known = [f for f in factors if f is not None and math.isfinite(f)]
-    return math.prod(known) if len(known) == len(factors) else None
-
-
-def _plus(*terms: float | None) -> float | None:
-    known = [t for t in terms if t is not None]
-    return sum(known) if len(known) == len(terms) else None

@@ -141,15 +141,9 @@ def measure(name: str, family: HardFamily, method: str) -> Efficiency:
     resource = family.resource
     tol = REGIMES[family.regime]
     bound = lower_bound(hard, resource, tol)
+    known = Solution(hard.x, hard.z)
     result, early = (
-        solve(
-            hard.problem,
-            hard.network,
-            method,
-            tol,
-            reference=Solution(hard.x, hard.z),
-            max_iterations=limit,
-        )
+        solve(hard.problem, hard.network, method, tol, reference=known, max_iterations=limit)
         for limit in (None, 3)
     )
     spent = result.ledger[resource]

@@ -36,6 +36,8 @@ def page(paragraphs: list[str], uneven: Result, even: Result, image: bytes | Non
 
 UNEVEN = "uneven shares, chi = 5"
 EVEN = "equal shares, chi = 1"
+ABOVE: dict[str, Any] = {"frameon": False, "fontsize": "small", "loc": "lower center"}
+ABOVE["bbox_to_anchor"] = (0.5, 1)
 COLORS = {UNEVEN: "#b5482a", EVEN: "#2a6f97"}
 
 
@@ -57,9 +59,7 @@ def picture(uneven: Result, even: Result) -> bytes | None:
         left.semilogy(rounds[known], bound[known], "o-", ms=4, color=COLORS[name], label=name)
     left.set(xlabel="neighbor rounds (solve phase)", ylabel="certified error bound")
     left.grid(alpha=0.3)
-    left.legend(
-        frameon=False, ncols=2, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1)
-    )
+    left.legend(ncols=2, **ABOVE)
     _bars(right, runs)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
@@ -76,11 +76,4 @@ def _bars(axes: Any, runs: dict[str, Result]) -> None:
         axes.bar(labels, height, 0.55, bottom=base, color=TONES[phase], label=phase)
         base += height
     axes.set(ylabel="neighbor rounds, all phases")
-    axes.legend(
-        frameon=False,
-        ncols=3,
-        fontsize="small",
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1),
-        columnspacing=0.8,
-    )
+    axes.legend(ncols=3, columnspacing=0.8, **ABOVE)

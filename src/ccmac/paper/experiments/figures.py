@@ -16,15 +16,8 @@ from ccmac.storage.files import atomic_path
 from ccmac.texts import shown
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#a65628")
-MARKERS = {
-    "path": "s",
-    "ring": "o",
-    "grid": "D",
-    "erdos_renyi": "^",
-    "random_regular": "v",
-    "star": "*",
-    "complete": "P",
-}
+MARKERS = {"path": "s", "ring": "o", "grid": "D", "erdos_renyi": "^", "random_regular": "v"}
+MARKERS |= {"star": "*", "complete": "P"}
 PANELS = (
     ("work", "gradient evaluations", ":", " (dotted: local argmins)"),
     ("products", "native affine products", "", ""),
@@ -104,10 +97,13 @@ def method_figure(records: Sequence[Record], title: str) -> Any:
         ax.set(xscale="log", yscale="log", xlabel=caption + remark * (special in styles))
         ax.grid(alpha=0.25, which="major")
     axes[0].set_ylabel("relative squared error of the weights")
-    handles, names = _legend(axes)
-    figure.legend(
-        handles, names, loc="outside lower center", ncols=min(6, len(names)), frameon=False
-    )
+    curves_of: dict[str, Any] = {}
+    for ax in axes:
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            curves_of.setdefault(name, handle)
+    handles = list(curves_of.values())
+    columns = min(6, len(handles))
+    figure.legend(handles, [*curves_of], loc="outside lower center", ncols=columns, frameon=False)
     figure.suptitle(f"{title} ({records[0].run.profile} profile)")
     return figure
 
@@ -140,14 +136,6 @@ def _draw_band(
     if len(curves) > 1:
         ax.fill_between(found.x, found.low, found.high, color=colour, alpha=0.15, lw=0)
     ax.plot(found.x, found.median, color=colour, lw=2, ls=style, label=label)
-
-
-def _legend(axes: Any) -> tuple[list[Any], list[str]]:
-    seen: dict[str, Any] = {}
-    for ax in axes:
-        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
-            seen.setdefault(name, handle)
-    return list(seen.values()), list(seen)
 
 
 def scaling_figure(records: Sequence[Record]) -> Any:
@@ -184,15 +172,9 @@ def scaling_figure(records: Sequence[Record]) -> Any:
     for ax, abscissa, count, fit, xlabel, ylabel, symbol in panels:
         for record in done:
             family = record.run.network["family"]
-            ax.plot(
-                abscissa(record),
-                count(record),
-                MARKERS.get(family, "x"),
-                ms=5,
-                mew=0.8,
-                mfc="none",
-                color=COLOURS[sets.index(record.run.data) % len(COLOURS)],
-            )
+            colour = COLOURS[sets.index(record.run.data) % len(COLOURS)]
+            look = {"ms": 5, "mew": 0.8, "mfc": "none", "color": colour}
+            ax.plot(abscissa(record), count(record), MARKERS.get(family, "x"), **look)
         found = fit(done)
         if found is not None:
             _draw_fit(ax, done, abscissa, count, found.exponents[0])
@@ -217,14 +199,9 @@ def accuracy_figure(records: Sequence[Record]) -> Any:
     for ax, caption in zip(axes, ("gradients", "rounds"), strict=True):
         for k, (name, own) in enumerate(lines.items()):
             counts = [r.count("gradients") if caption == "gradients" else r.rounds for r in own]
-            ax.plot(
-                [1 / r.run.tol for r in own],
-                counts,
-                "o-",
-                mfc="none",
-                label=name,
-                color=COLOURS[k % len(COLOURS)],
-            )
+            colour = COLOURS[k % len(COLOURS)]
+            inverse = [1 / r.run.tol for r in own]
+            ax.plot(inverse, counts, "o-", mfc="none", label=name, color=colour)
         ax.set(xscale="log", yscale="log", xlabel="1/eps", ylabel=caption)
         _few_ticks(ax)
         ax.grid(alpha=0.25, which="both")

@@ -31,13 +31,8 @@ from ccmac.storage.files import atomic_directory, atomic_write
 from ccmac.texts import MEGABYTE, dumps, loads, plain, read_text
 
 FINISHED = (
-    "optimal",
-    "converged",
-    "stalled",
-    "max_iterations",
-    "infeasible",
-    "unbounded",
-    "diverged",
+    *("optimal", "converged", "stalled", "max_iterations"),
+    *("infeasible", "unbounded", "diverged"),
 )
 PRODUCTS = "ABCD"
 COUNTS = ("gradients", "argmins", "products", "rounds", "modelled_rounds", "bytes", "seconds")

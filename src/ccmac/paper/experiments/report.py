@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -172,13 +172,10 @@ def _misses(records: Sequence[Record]) -> str:
     missed = [r for r in records if not r.reached]
     if not missed:
         return ""
-    items = _items(f"{r.run.id}: {r.status}: {r.summary.get('message', '')}" for r in missed)
+    lines = (f"{r.run.id}: {r.status}: {r.summary.get('message', '')}" for r in missed)
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
     head = f"<summary>{len(missed)} runs missed the target</summary>"
     return f"<details>{head}<ul>{items}</ul></details>"
-
-
-def _items(lines: Iterable[str]) -> str:
-    return "".join(f"<li>{html.escape(line)}</li>" for line in lines)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[str]) -> str:

@@ -32,21 +32,8 @@ MAX_RUNS = 100_000
 BYTES = 4 * MEGABYTE
 PROFILES = ("paper", "practical")
 KEYS = (
-    "suite",
-    "title",
-    "profiles",
-    "tol",
-    "stop",
-    "max_iterations",
-    "max_seconds",
-    "data",
-    "agents",
-    "partition_seeds",
-    "alpha",
-    "networks",
-    "problem",
-    "methods",
-    "expect",
+    *("suite", "title", "profiles", "tol", "stop", "max_iterations", "max_seconds", "data"),
+    *("agents", "partition_seeds", "alpha", "networks", "problem", "methods", "expect"),
 )
 PROBLEM = ("loss", "regularization", "label_owner", "shared_regularization", "l1", "delta")
 LIMITS: Mapping[str, Callable[[Located], Any]] = {

@@ -16,18 +16,8 @@ from ccmac.texts import dumps, plain, shown
 
 FORMS = ("markdown", "latex", "csv", "json")
 HEAD = (
-    "data",
-    "N",
-    "d",
-    "agents",
-    "method",
-    "runs",
-    "grad.",
-    "norm. aff.",
-    "raw aff.",
-    "rounds",
-    "setup rounds",
-    "max err.",
+    *("data", "N", "d", "agents", "method", "runs"),
+    *("grad.", "norm. aff.", "raw aff.", "rounds", "setup rounds", "max err."),
 )
 TEXT_COLUMNS = ("data", "method")
 

@@ -30,8 +30,6 @@ from ccmac.api import solve
 from ccmac.errors import CcmacError, InputError, OutOfTime
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
-from ccmac.linalg.symmetric import factorized
-from ccmac.methods.local import Smooth, Solve
 from ccmac.methods.registry import parse
 from ccmac.network import Network, build_family
 from ccmac.paper.data import load, read_svmlight
@@ -267,36 +265,24 @@ def ridge(X: Any, y: Array, lam: float, rho: float = 0.0) -> Array:
 
 def logistic(X: Any, y: Array, lam: float, rho: float = 0.0) -> Array:
     """Newton's method for (1/N) sum log(1 + exp(-y Xw)) + (rho/2N)||Xw||^2 + (lam/2)||w||^2."""
-    columns = X.shape[1]
+    rows, columns = X.shape
     if columns > DENSE:
         raise InputError(f"reference: logistic with {columns} features; use at most {DENSE}")
-    none = np.zeros(columns)
-    return _Logistic(X, y, lam, rho).newton(none, none)[0]
 
+    def value(w: Array) -> float:
+        p = X @ w
+        loss = np.logaddexp(0.0, -y * p).sum() + 0.5 * rho * (p @ p)
+        return float(loss / rows + 0.5 * lam * (w @ w))
 
-class _Logistic(Smooth):
-    """The objective of :func:`logistic`, without equations."""
-
-    def __init__(self, X: Any, y: Array, lam: float, rho: float) -> None:
-        self.X = X
-        self.y = y
-        self.lam = lam
-        self.rho = rho
-        self.E = np.zeros((0, X.shape[1]))
-        self.point = np.zeros(X.shape[1])
-
-    def value(self, u: Array, linear: Array) -> float:
-        p = np.asarray(self.X @ u)
-        loss = np.logaddexp(0.0, -self.y * p).sum() + 0.5 * self.rho * (p @ p)
-        return float(loss / len(p) + 0.5 * self.lam * (u @ u) + linear @ u)
-
-    def gradient(self, u: Array, linear: Array) -> Array:
-        p = np.asarray(self.X @ u)
-        slope = self.rho * p - self.y * expit(-self.y * p)
-        return np.asarray(self.X.T @ slope) / len(p) + self.lam * u + linear
-
-    def inverse(self, u: Array) -> Solve:
-        s = expit(np.asarray(self.X @ u))
-        weight = sp.diags_array(s * (1.0 - s) + self.rho)
-        hessian = dense(self.X.T @ (weight @ self.X)) / len(s)
-        return factorized(hessian, np.full(len(u), self.lam))
+    w = np.zeros(columns)
+    for _ in range(100):
+        s = expit(-y * (X @ w))
+        slope = X.T @ (rho * (X @ w) - y * s) / rows + lam * w
+        bend = dense(X.T @ (sp.diags_array(s * (1.0 - s) + rho) @ X)) / rows
+        step = np.asarray(sla.solve(bend + lam * np.eye(columns), slope, assume_a="pos"))
+        while value(w - step) > value(w) + 1e-15:
+            step /= 2
+        w -= step
+        if np.linalg.norm(step) <= 1e-14 * np.linalg.norm(w):
+            break
+    return w
