@@ -45,7 +45,7 @@ UP = 1 + 2.0**-40  # covers the rounding of a formula of a few positive floats
 RANK = 1e-12  # rows nearer to the span of others are dependent
 MASKED = 10.0**-5.5  # the same, where only sums of squares were known
 FAR = 1e6  # solutions longer than this times the data do not count
-SLOPE = 1e-8  # a fall, relative to all slopes, that counts
+SMALL = 1e-8  # a fall, relative to all slopes, or a contradiction that counts
 NEAR = 1e-4  # a kink nearer than this may have any slope
 LARGEST = 4000  # rows or unknowns of dense matrices
 STEPS = 12  # of Newton's method
@@ -210,7 +210,7 @@ def check_unbounded(problem, proof, _):
     fall = -float(above([rise])[0]) / length
     bend = norm(product(problem.H, d) + product(problem.M.T, weights * along)) / length
     rows = size(problem.violations(product(problem.K, d), 0.0)) / length
-    if not fall > SLOPE * steep or fall < FAR * (problem.right() * bend + steep * rows):
+    if not fall > SMALL * steep or fall < FAR * (problem.right() * bend + steep * rows):
         why = f"the fall {fall:.3g} is too small: rows change by {rows:.3g}, slopes by {bend:.3g}"
         raise Verdict("not confirmed", why)
     return f"F falls by {fall:.3g} per unit"
@@ -234,7 +234,7 @@ def check_error(problem, proof, claim):
     limited = problem.sense.any() or np.isfinite([*problem.lower, *problem.upper]).any()
     if limited or problem.second or any(term.kinked for term in problem.terms):
         raise Verdict("not checked", "an error bound with inequalities or kinks")
-    K, keep = kept(problem, proof.dropped)
+    K, keep = kept(problem, proof.dropped, u, bound)
     y = proof.vector(problem.rows, len(problem.v))[keep]
     sigma, mu = constants(problem, K)
     solve, L, reach = newton(problem, K, u)
@@ -260,8 +260,8 @@ def check_error(problem, proof, claim):
     return f"error at most {shown:.3g} ({bound:.3g} claimed){without}"
 
 
-def kept(problem, dropped):
-    """(the rows that count, a mask): not those listed, which must lie in the others' span."""
+def kept(problem, dropped, u, bound):
+    """(the rows that count, a mask): not those listed, in the others' span and met as well."""
     keep = np.ones(len(problem.v), dtype=bool)
     keep[problem.rows["coupled"][dropped.get("coupled", [])]] = False
     for kind in ("local", "shared"):
@@ -269,16 +269,19 @@ def kept(problem, dropped):
             raise Verdict("not checked", "rows were left out of which only the number is known")
         for i, rows in dropped.get(kind, {}).items():
             keep[problem.rows[f"{kind}{i}"][rows]] = False
-    K = problem.K.tocsr()
     if not keep.all():
-        unit = K.toarray() / lengths(K)[:, None]
+        summed = dropped.get("summed")
+        unit = dense(problem.K) / lengths(problem.K)[:, None]
         inside = np.linalg.lstsq(unit[keep].T, unit[~keep].T, rcond=None)[0]
         apart = np.linalg.norm(unit[~keep].T - unit[keep].T @ inside, axis=0).max()
-        if not apart <= (MASKED if dropped.get("summed") else RANK) * math.sqrt(len(keep)):
+        if not apart <= (MASKED if summed else RANK) * math.sqrt(len(keep)):
             raise Verdict("not confirmed", f"a row was dropped {apart:.3g} from the others' span")
+        left = problem.violations(product(problem.K, u) - problem.v, 0.0)[~keep].max()
+        if not left <= bound + (MASKED if summed else SMALL) * (problem.right() + norm(u)):
+            raise Verdict("not confirmed", f"a row that was dropped is violated by {left:.3g}")
     use = keep[problem.K.row]
     places = ((np.cumsum(keep) - 1)[problem.K.row[use]], problem.K.col[use])
-    return sp.coo_array((problem.K.data[use], places), (int(keep.sum()), K.shape[1])), keep
+    return sp.coo_array((problem.K.data[use], places), (int(keep.sum()), problem.size)), keep
 
 
 # -- objectives ------------------------------------------------------------------------------------
@@ -363,8 +366,7 @@ class Term:
 
     def bends(self, t):
         """w phi''(t) of a smooth term, nearly, in doubles."""
-        h = 2.0**-16
-        return (self.slopes(t + h) - self.slopes(t - h)) / (2 * h)
+        return (self.slopes(t + 2.0**-16) - self.slopes(t - 2.0**-16)) * 2.0**15
 
     def best(self, t):
         """The best intercept, nearly, by bisection: slopes grow with it; 0 where there is none."""
@@ -487,9 +489,7 @@ def constants(problem, K):
     unit = sp.diags_array(1 / long) @ K.tocsr()
     sigma = float(tallest(low @ sp.diags_array(alone)).min(initial=math.inf))
     if not sigma > 0:
-        if len(long) > LARGEST:
-            raise Verdict("not checked", f"too large: {len(long)} rows")
-        Y = np.linalg.pinv(unit.toarray())
+        Y = np.linalg.pinv(dense(unit))
         left = size(unit @ Y - np.eye(len(Y.T))) + EPS * sum(Y.shape) * size(abs(unit) @ abs(Y))
         if left > 0.5:
             raise Verdict("not checked", "rows are too close to dependent")
@@ -521,17 +521,23 @@ def least_eigenvalue(M, count, shares=(1e-4, 1e-7, 1e-10)):
     A matrix that is less by some share of the trace, and by rounding, has a Cholesky factor, whose
     backward error is at most (n + 2) eps / (1 - (n + 2) eps) times the trace (Rump 2006).
     """
-    if M.shape[0] > LARGEST:
-        raise Verdict("not checked", f"too large: {M.shape[0]} rows or unknowns")
+    M = dense(M)
     trace = float(M.trace())
     for share in shares:
         less = (share + EPS * (count + 2 * M.shape[0] + 10)) * trace
         try:
-            np.linalg.cholesky(M.toarray() - less * np.eye(M.shape[0]))
+            np.linalg.cholesky(M - less * np.eye(M.shape[0]))
             return share * trace
         except np.linalg.LinAlgError:
             continue
     raise Verdict("not checked", "a system is too close to singular")
+
+
+def dense(M):
+    """All entries, if they are not too many."""
+    if M.shape[0] > LARGEST:
+        raise Verdict("not checked", f"too large: {M.shape[0]} rows or unknowns")
+    return M.toarray()
 
 
 def convex(H):

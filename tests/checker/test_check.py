@@ -236,6 +236,20 @@ def test_what_is_not_convex_is_not_confirmed() -> None:
         convex(coo_array([[1.0, 1.0], [1.0, 0.9999]]))
 
 
+def test_no_contradiction_is_dropped(tmp_path: Path) -> None:
+    """Rows r and 2r with the sides 3 and 3: without the second there is a solution."""
+    problem, result = solved("contradiction")
+    folder = tamper.Folder(tmp_path, problem, result)
+    row = problem.agents[0].A[0]
+    for name in ("x0", "x1", "x2"):
+        folder.arrays[name] = row / (row @ row)
+    folder.arrays["coupled"] = np.array([-1.0, 0.0]) / (row @ row)
+    folder.head["status"] = "optimal"
+    folder.head["claims"] = [{"kind": "error", "bound": 1e-9, "tol": 1e-6, "met": True}]
+    folder.head["dropped"] = {"coupled": [1]}
+    assert "dropped is violated" in folder.judged()[1]
+
+
 def test_ill_conditioned_errors_are_sharp(tmp_path: Path) -> None:
     """Rows that differ by 1e-9: residuals in fractions bring the point as near as one likes."""
     f = SquaredDistance(1.0, [1.0, 2.0])

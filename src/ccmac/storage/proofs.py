@@ -174,13 +174,14 @@ def claims_of(result: Result) -> list[dict[str, Any]]:
         return [{"kind": "reference", "relative_error": float(result.relative_error)}]
     tol = result.provenance.get("tol", math.nan)
     optimal = result.status == "optimal"
+    by_gap = optimal and known.get("proved_by") in ("bound", "schedule")
     found: list[dict[str, Any]] = []
-    if math.isfinite(result.error_bound):
-        found.append({"kind": "error", "bound": result.error_bound, "tol": tol, "met": optimal})
-    if optimal and known.get("proved_by") in ("bound", "schedule"):
+    if by_gap:
         gap = float(known["epsilon"])  # what the status says; the gap reached may be smaller
-        radius = float(known["radius"])
-        found.insert(0, {"kind": "gap", "gap": gap, "radius": radius, "tol": tol})
+        found.append({"kind": "gap", "gap": gap, "radius": float(known["radius"]), "tol": tol})
+    if math.isfinite(result.error_bound):
+        met = optimal and not by_gap
+        found.append({"kind": "error", "bound": result.error_bound, "tol": tol, "met": met})
     return found
 
 
