@@ -234,7 +234,7 @@ def test_no_proof_without_strong_convexity_or_affordable_equations(
     assert Proof.of(Workspace(Problem([agent]), InProcess(Network.complete(1)))) is None
     draft = base(np.random.default_rng(0)).plant()
     assert Proof.of(workspace(draft)) is not None
-    monkeypatch.setattr("ccmac.workspace.constraints.ROWS", 0)
+    monkeypatch.setattr("ccmac.workspace.equations.ROWS", 0)
     assert Proof.of(workspace(draft)) is None
 
 

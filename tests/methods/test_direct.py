@@ -243,7 +243,7 @@ def test_nothing_to_solve_for_all() -> None:
 
 # -- refusals ------------------------------------------------------------------------------------
 def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ccmac.workspace.constraints.ROWS", 1)
+    monkeypatch.setattr("ccmac.workspace.equations.ROWS", 1)
     problem = random_quadratic(0, 3)
     with pytest.raises(MethodRefused, match="few enough to be known to all"):
         ccmac.solve(problem, "ring", "cross-direct")

@@ -54,7 +54,7 @@ def test_nothing_more_to_gain_is_said_to_be_stalled(method: str) -> None:
 def test_auto_goes_on_after_a_stall_and_returns_what_was_proved_best(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ccmac.workspace.constraints.ROWS", 0)
+    monkeypatch.setattr("ccmac.workspace.equations.ROWS", 0)
     problem = random_quadratic(0, 3, kappa_f=1e3)
     alone = ccmac.solve(problem, "ring", "cross-cg", 1e-16)
     assert alone.status == "stalled"
@@ -118,7 +118,7 @@ def test_constants_that_hold_keep_the_bound() -> None:
 
 def test_an_estimated_interval_gives_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coupled rows too many for Lanczos to exhaust, and not gathered."""
-    monkeypatch.setattr("ccmac.workspace.constraints.ROWS", 0)
+    monkeypatch.setattr("ccmac.workspace.equations.ROWS", 0)
     problem = random_quadratic(1, 4, d=60, q=40, m=60, p=0, r=0)
     result = ccmac.solve(problem, "complete", "cross-apapc", 1e-4)
     assert result.certificates["rests_on"] == "estimated"

@@ -25,7 +25,7 @@ def test_an_exhausted_run_is_an_estimate_where_the_equations_are_not_gathered(
     problem = random_quadratic(1, 4)
     gathered = ccmac.solve(problem, "complete", method(), 1e-3)
     assert (gathered.status, gathered.certificates["rests_on"]) == ("optimal", "proved")
-    monkeypatch.setattr("ccmac.workspace.constraints.ROWS", 0)
+    monkeypatch.setattr("ccmac.workspace.equations.ROWS", 0)
     result = ccmac.solve(problem, "complete", method(), 1e-3)
     assert (result.status, result.certificates["rests_on"]) == ("converged", "estimated")
     assert math.isnan(result.error_bound)
@@ -42,7 +42,7 @@ def test_a_supplied_cross_factor_is_called_so() -> None:
 def test_nearly_dependent_rows_that_are_not_gathered_give_no_bound(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ccmac.workspace.constraints.ROWS", 0)
+    monkeypatch.setattr("ccmac.workspace.equations.ROWS", 0)
     verdict = judge(suite.make(family, 51), "cross-cg", max_iterations=30)
     assert not verdict.false, verdict.why
     assert math.isnan(verdict.result.error_bound)
@@ -70,7 +70,7 @@ def test_a_met_reference_is_optimal_and_claims_nothing_else(
     """Also where the bound at the end rests on an estimate."""
     problem = random_quadratic(1, 4)
     exact = ccmac.solve(problem, "complete", "cross-cg", 1e-10)
-    monkeypatch.setattr("ccmac.workspace.constraints.ROWS", 0)
+    monkeypatch.setattr("ccmac.workspace.equations.ROWS", 0)
     result = ccmac.solve(problem, "complete", CrossApapc(), 1e-6, reference=exact)
     assert (result.status, result.certificates["rests_on"]) == ("optimal", "reference")
     assert result.relative_error <= 1e-6

@@ -19,7 +19,7 @@ from ccmac import Agent, Network, Problem
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace, constraints
-from ccmac.workspace.constraints import Constraints, affordable
+from ccmac.workspace.equations import Constraints, affordable
 from certificates.points import onto_rows, workspace
 
 SEEDS = st.integers(0, 10**4)

@@ -23,7 +23,7 @@ multiplier y and
 D = ||w - w*|| obeys the bound with mu and L of F (nu is that of
 :mod:`ccmac.certificates.inside`). delta comes from
 violations of the equations themselves over a lower bound of the least singular value of the rows
-(:class:`ccmac.workspace.constraints.Constraints`); rows that are dependent by the convention of
+(:class:`ccmac.workspace.equations.Constraints`); rows that are dependent by the convention of
 :mod:`ccmac.linalg.ranks` are left out, and the bound is about the problem without them. All of it
 is evaluated in the long format; rounding is added in :meth:`Proof.concluded` and nowhere else.
 
@@ -61,7 +61,7 @@ from ccmac.linalg.ranks import RowSpace
 from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.notes import gathered_rows
 from ccmac.workspace import Workspace
-from ccmac.workspace.constraints import Constraints
+from ccmac.workspace.equations import Constraints
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from ccmac.realizations.base import Realized
 from ccmac.runtime.notes import gathered_rows
 from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.constraints import Constraints, SummedConstraints
+from ccmac.workspace.equations import Constraints, SummedConstraints
 
 FIX = {
     "equations C": "C or c",

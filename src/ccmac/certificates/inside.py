@@ -27,7 +27,7 @@ import scipy.linalg
 
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
-from ccmac.workspace.constraints import Constraints
+from ccmac.workspace.equations import Constraints
 from ccmac.workspace.schur import LocalModel
 
 

@@ -25,7 +25,7 @@ from ccmac.linalg.ranks import row_lengths
 from ccmac.linalg.tolerances import PROMISED, RANK, REACH
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
-from ccmac.workspace.constraints import Constraints
+from ccmac.workspace.equations import Constraints
 
 
 @dataclass(frozen=True)

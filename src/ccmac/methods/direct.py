@@ -12,7 +12,7 @@ Cost: in the setup k(k + 3)/2 floats next to the equations, k = q + m (and an av
 one averaging of 4 m + 3 q + 10 + r floats.
 
 With the coupled and shared rows whitened, What (y, z) = v_hat
-(:class:`ccmac.workspace.constraints.Constraints`; Ahat_i, Zhat its parts, What What' = I), the sum
+(:class:`ccmac.workspace.equations.Constraints`; Ahat_i, Zhat its parts, What What' = I), the sum
 over agents of their eliminated parts (:mod:`ccmac.workspace.schur`, rows Ahat_i) with Zhat in the
 corner is the whole KKT system in (z, mu). It may be summed in whitened rows, or in the agents' own
 and be whitened by all alike, which squares the condition of the equations.
@@ -53,8 +53,7 @@ from ccmac.problem import Problem
 from ccmac.runtime.notes import gathered_rows, gathered_rows_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.conic import conic_forms, conic_models
-from ccmac.workspace.constraints import Constraints
-from ccmac.workspace.equations import Kernel
+from ccmac.workspace.equations import Constraints, Kernel
 from ccmac.workspace.schur import LocalModel
 
 STEPS = 5  # the solve and four refinements

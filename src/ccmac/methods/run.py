@@ -51,7 +51,7 @@ from ccmac.runtime import Runtime
 from ccmac.runtime.base import Piggyback
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
-from ccmac.workspace.constraints import SummedConstraints
+from ccmac.workspace.equations import SummedConstraints
 
 LOG = logging.getLogger("ccmac")  # what is done and how it ended, for who listens
 LOG.addHandler(logging.NullHandler())

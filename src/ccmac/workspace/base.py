@@ -19,10 +19,18 @@ from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.stack import DENSE, Stack, stack_problem
-from ccmac.workspace.constraints import Constraints, SummedConstraints, affordable
 from ccmac.workspace.declared import CurvatureTable, owned_part
 from ccmac.workspace.dual import DualForm, Explicit
-from ccmac.workspace.equations import Coupling, Kernel, LocalEquations, SharedEquations, kernels_of
+from ccmac.workspace.equations import (
+    Constraints,
+    Coupling,
+    Kernel,
+    LocalEquations,
+    SharedEquations,
+    SummedConstraints,
+    affordable,
+    kernels_of,
+)
 from ccmac.workspace.schur import Flats, Summed
 
 Found = TypeVar("Found")
@@ -93,10 +101,9 @@ class Workspace:
         """
         other = copy.copy(self)
         way = self.reduction
-        other.whole = whole
         other.doubts = []
+        other.whole = other.problem = whole
         before = self.problem if way is None else way.user
-        other.problem = whole
         if before is not self.whole:
             held = {i: whole.agents[i] for i in self.runtime.owned}
             other.problem = whole.holding(held, present=before.present)
@@ -108,8 +115,9 @@ class Workspace:
         moved = frozenset(changed) if way is None else frozenset("bce")
         other.plans = {k: (v, known | moved) for k, (v, known) in self.plans.items()}
         other._gathered = {k: v for k, v in self._gathered.items() if _kept(k, changed)}
-        for name in [k for k in vars(other) if k in CACHED and not _kept(k, changed)]:
-            del vars(other)[name]
+        for name in CACHED & vars(other).keys():
+            if not _kept(name, changed):
+                del vars(other)[name]
         if "coupling" in vars(other):
             other.coupling = copy.copy(self.coupling)
             other.coupling.problem = other.problem  # realizations read right-hand sides from it
@@ -266,18 +274,9 @@ def _kept(name: str, changed: Collection[str]) -> bool:
 
 
 def _offered(table: CurvatureTable) -> frozenset[str]:
-    """What the objectives offer together.
-
-    smooth, strongly convex, quadratic, polyhedral (a quadratic with bounds and kinks), prox.
-    """
-    offered = {
-        "smooth": table.smooth,
-        "strongly convex": table.strongly_convex,
-        "polyhedral": table.polyhedral,
-        "quadratic": table.quadratic,
-        "prox": table.prox,
-    }
-    return frozenset(name for name, there in offered.items() if there)
+    """What the objectives offer together (polyhedral: quadratics with bounds and kinks)."""
+    names = ("smooth", "strongly convex", "polyhedral", "quadratic", "prox")
+    return frozenset(name for name in names if getattr(table, name.replace(" ", "_")))
 
 
 CACHED = frozenset(k for k, v in vars(Workspace).items() if isinstance(v, cached_property))

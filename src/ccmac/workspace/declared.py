@@ -85,10 +85,9 @@ class CurvatureTable:
         names = list(type(self).__annotations__)
         self._own = dict(zip(names, own.T, strict=True))
         if runtime.averaging.hides:
-            known = _stand_ins(self._own, runtime)
+            vars(self).update(_stand_ins(self._own, runtime))
         else:
-            known = dict(zip(names, runtime.gather(own).T, strict=True))
-        vars(self).update(known)
+            vars(self).update(zip(names, runtime.gather(own).T, strict=True))
         if self.smooth and not (problem.q or self.d.any()):  # of nothing every constant holds
             self.L_x = self.mu_x = self.L_z = self.mu_z = self.L = self.mu = np.ones(len(self.d))
         self._scaled: dict[float, tuple[float, float]] = {}
@@ -178,17 +177,12 @@ class CurvatureTable:
 
     def balance(self) -> float:
         """s at which both blocks have the same geometric-mean curvature (t = 1)."""
+        joint = 0.0 if self.separable else float(self.mu.min())
         L_x = float(self.L_x.max())
-        mu_x = float(self.mu_x.min())
         L_z = float(self.L_z.max())
-        mu_z = float(self.mu_z.mean())
-        if not self.separable:
-            joint = float(self.mu.min())
-            mu_x = max(mu_x, joint)
-            mu_z = max(mu_z, joint)
-        x = L_x * min(mu_x, L_x)
-        z = L_z * min(mu_z, L_z)
-        if x <= 0 or z <= 0 or not np.isfinite(x) or not np.isfinite(z):
+        x = L_x * min(max(float(self.mu_x.min()), joint), L_x)
+        z = L_z * min(max(float(self.mu_z.mean()), joint), L_z)
+        if not (0 < x < math.inf and 0 < z < math.inf):
             x = L_x**2
             z = L_z**2
         return float((x / z) ** 0.25) if x > 0 and z > 0 and np.isfinite(x / z) else 1.0
@@ -224,8 +218,6 @@ class CurvatureTable:
         return ScaledCurvature(float(self.mu.min()), float(self.L.max()))
 
     def _separable_at(self, s: float) -> ScaledCurvature:
-        # An augmentation must improve the condition number by this much.
-        augment_gain = 4.0
         mu_x = float(self.mu_x.min())
         L_x = float(self.L_x.max())
         h = s * s * self.mu_z
@@ -234,12 +226,11 @@ class CurvatureTable:
         # The augmentation lifts mu to the mean of the h_i at most: nothing to lift, no gain.
         if self.runtime.n == 1 or not np.isfinite([*h, L_x, L_z]).all() or h.max() <= 0:
             return plain
-        # ... and leaves L as it is at the least: often that cannot pay, whatever it is.
-        most = min(mu_x, float(h.mean()))
-        if 0 < most <= augment_gain * plain.mu:
+        # It must improve the condition number four times, and leaves L as it is at the least.
+        if 0 < min(mu_x, float(h.mean())) <= 4.0 * plain.mu:
             return plain
         better = best_augmentation(h, L_z, mu_x, L_x)
-        gain = plain.mu <= 0 or plain.condition > augment_gain * better.condition
+        gain = plain.mu <= 0 or plain.condition > 4.0 * better.condition
         return better if better.mu > 0 and gain else plain
 
     def _mixed_at(self, s: float) -> ScaledCurvature:
@@ -247,9 +238,8 @@ class CurvatureTable:
             pairs = []
             for i, agent in self.problem.agents.items():
                 self.runtime.mind_the_time()
-                d = self.problem.d[i]
-                q = self.problem.q
-                pairs.append(agent.objective.scaled_curvature(d, q, 1.0, s))
+                sizes = self.problem.d[i], self.problem.q
+                pairs.append(agent.objective.scaled_curvature(*sizes, 1.0, s))
             both = np.array(pairs, dtype=np.float64)
             low, high = self.runtime.extremes(both[:, :1], both[:, 1:])
             least = min(1.0, s) ** 2 * float(self.mu.min())
@@ -264,33 +254,17 @@ class CurvatureTable:
 def _declared(problem: Problem, i: int, multiple: float) -> list[float]:
     """One agent's row of the table; ``multiple`` c where B = c I, else NaN."""
     agent = problem.agents[i]
-    c = agent.objective.curvature(problem.d[i], problem.q)
-    able = agent.objective.capabilities
-    shape = 2.0 if "quadratic" in able else float(agent.objective.is_polyhedral)
-    prox = "prox" in able
-    hessian = agent.objective.has_hessian
+    f = agent.objective
+    known = f.curvature(problem.d[i], problem.q)
+    shape = 2.0 if "quadratic" in f.capabilities else float(f.is_polyhedral)
+    able = ["prox" in f.capabilities, f.has_hessian]
     if agent.cones is not None:  # a function that is infinite outside of them
         shape -= CONIC
-        prox = False
-        hessian = False
-        c = replace(c, L_x=math.inf, L_z=math.inf, L=math.inf)
-    return [
-        c.L_x,
-        c.mu_x,
-        c.L_z,
-        c.mu_z,
-        c.L,
-        c.mu,
-        float(not c.separable),
-        shape,
-        float(prox),
-        float(hessian),
-        float(_factors(problem, i)),
-        multiple,
-        problem.d[i],
-        problem.r[i],
-        *_form(problem, i),
-    ]
+        able = [False, False]
+        known = replace(known, L_x=math.inf, L_z=math.inf, L=math.inf)
+    constants = [getattr(known, name) for name in CONSTANTS]
+    sizes = [_factors(problem, i), multiple, problem.d[i], problem.r[i]]
+    return [*constants, not known.separable, shape, *able, *sizes, *_form(problem, i)]
 
 
 def _stand_ins(own: dict[str, Array], runtime: Runtime) -> dict[str, Array]:
@@ -315,9 +289,8 @@ def _stand_ins(own: dict[str, Array], runtime: Runtime) -> dict[str, Array]:
     found = dict(zip(shown, columns, strict=True))
     for name, least, most, total in zip(CONSTANTS, low, high, sums, strict=True):
         found[name] = _extreme(least, most, total, n)
-    mean = beta / n
-    spread = math.sqrt(max(squares / n - mean**2, 0.0) / max(n - 1, 1))
-    found["multiple"] = np.full(n, np.nan if unlike.any() else mean - spread)
+    spread = math.sqrt(max(squares / n - (beta / n) ** 2, 0.0) / max(n - 1, 1))
+    found["multiple"] = np.full(n, np.nan if unlike.any() else beta / n - spread)
     found["multiple"][0] += n * spread
     return found | {"h": np.full(n, h / n), "noise": np.full(n, noise / n)}
 
@@ -355,17 +328,14 @@ def recovered_curvature(h: Array, augment: float) -> float:
 
     between min h and the mean of h; the right-hand side increases there.
     """
-    n = len(h)
     low = float(h.min())
-    if n == 1 or augment == 0:
-        return low
+    high = min(float(h.mean()), low + augment)
 
     def secular(x: float) -> float:
         with np.errstate(divide="ignore"):
-            return float(np.sum(augment / (h + augment - x)) / n - 1.0)
+            return float(np.sum(augment / (h + augment - x)) / len(h) - 1.0)
 
-    high = min(float(h.mean()), low + augment)
-    if secular(low) >= 0:  # equal agents: the root is the end itself
+    if len(h) == 1 or augment == 0 or secular(low) >= 0:  # of equal agents it is the end itself
         return low
     if secular(high) <= 0:
         return high
@@ -401,8 +371,8 @@ def parts_of(objective: Objective, d: int, q: int) -> OwnQuadratic | None:
         return None
     x = objective.x_part
     z = objective.z_part
-    on_z = (0.0, None) if z is None else z.isotropic()
     on_x = (0.0, None) if x is None else x.isotropic()
+    on_z = (0.0, None) if z is None else z.isotropic()
     if on_z is None:
         return None
     g_z = _zeros(q) if on_z[1] is None else on_z[1]
@@ -453,10 +423,9 @@ def _form(problem: Problem, i: int) -> tuple[float, float, float]:
     if not has_entries(agent.A) or known.mu_x <= 0:
         return 0.0, 0.0, 0.0
     values = entries(agent.A)
-    square = float(np.vdot(values, values))
     # What a Cholesky solve may be off by.
     local = 4.0 if found.H.ndim == 1 else 20 * d * known.L_x / known.mu_x
-    noise = EPS * (problem.m + d + problem.n + local) * square / known.mu_x
+    noise = EPS * (problem.m + d + problem.n + local) * float(np.vdot(values, values)) / known.mu_x
     return 1.0, found.h, noise
 
 

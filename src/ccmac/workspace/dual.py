@@ -78,12 +78,6 @@ def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: int = 0) -> i
     return min(most, int(HALVING * math.log2(1 + round_cost / row_cost)) if row_cost else most)
 
 
-def in_averagings(runtime: Runtime, m: int, size: int) -> list[int]:
-    """How many of ``size`` vectors travel in each averaging."""
-    most = max(FLOATS // (m * runtime.n), PIECE)
-    return [min(most, size - k) for k in range(0, size, most)]
-
-
 def rotation(A: Any, d: int) -> Array:
     """A random orthogonal matrix that only who has A can draw again."""
     found = hashlib.sha256(b"range")
@@ -214,8 +208,9 @@ class DualForm:
             return [mean[0] * n for mean in means]
         self.ledger.charge_cost(self.A.cost)
         total = self.whole.A @ x
-        totals = [total if minus is None else total - minus.sum(axis=0)]
-        totals += [np.sum(row, axis=0) for row in rows]
+        if minus is not None:
+            total = total - minus.sum(axis=0)
+        totals = [total, *(np.sum(row, axis=0) for row in rows)]
         self.runtime.summed(sum(map(len, totals)))
         return totals
 
@@ -249,30 +244,22 @@ class DualForm:
         """
         if (size, seed) not in self._sketches:
             W = random_signs(self.m, size, seed)
-            images = self._images_of(W) if size else W
+            most = max(FLOATS // (self.m * self.runtime.n), PIECE)  # in one averaging
+            cuts = np.split(W, range(most, size, most), axis=1)
+            images = np.hstack([self._block(cut) for cut in cuts]) if size else W
             noise = self.noise + 8 * EPS * self.c  # of S p - c p
             self._sketches = {(size, seed): Nystrom.of(W, images, noise)}
         return self._sketches[size, seed]
 
-    def _images_of(self, W: Array) -> Array:
-        """(S - c I) W, in as many averagings as its length takes."""
-        sizes = in_averagings(self.runtime, self.m, W.shape[1])
-        if len(sizes) == 1:
-            return self._block(W)
-        return np.hstack([self._block(cut) for cut in np.split(W, np.cumsum(sizes)[:-1], axis=1)])
-
     def _block(self, W: Array) -> Array:
         """(S - c I) W."""
-        size = W.shape[1]
-        self.ledger.charge(argmins=size)
-        self.ledger.charge_cost(2 * size * self.A.cost)
+        self.ledger.charge(argmins=W.shape[1])
+        self.ledger.charge_cost(2 * W.shape[1] * self.A.cost)
         if self.whole is not None:
             self.runtime.summed(W.size)
             A, H = self.whole
             return np.asarray(A @ ((A.T @ W).T / H).T)
-        images, _ = block_mean(self.runtime, self._own_images, W)
-        images *= self.problem.n
-        return images
+        return self.problem.n * block_mean(self.runtime, self._own_images, W)[0]
 
     def _own_images(self, W: Array) -> Iterator[Array]:
         """A_i H_i^{-1} A_i'W, agent by agent."""
@@ -317,14 +304,12 @@ class Explicit:
         if "D" in problem.present or not math.fsum(table.multiple):
             return None
         rows = np.array([_declared(problem, i) for i in problem.agents])
-        if runtime.averaging.hides:
-            known = _declared_openly(problem, rows, runtime)
-        else:
-            known = runtime.gather(rows)
-        if not ((known[:, 0] != MIXES).all() or _alike(known)):
+        hides = runtime.averaging.hides
+        known = _declared_openly(problem, rows, runtime) if hides else runtime.gather(rows)
+        kind = known[:, 0]
+        curved = table.mu_x[table.d > 0].min(initial=math.inf) > 0
+        if not (curved and kind.all() and ((kind != MIXES).all() or _alike(known))):
             return None  # what mixes entries is not summed
-        if not known[:, 0].all() or not table.mu_x[table.d > 0].min(initial=math.inf) > 0:
-            return None
         return cls(problem, runtime, table, known)
 
     def slopes(self, z: Array) -> Array:
@@ -363,10 +348,10 @@ def _declared_openly(problem: Problem, rows: Array, runtime: Runtime) -> Array:
         part = getattr(agent.objective, "z_part", None)
         if isinstance(part, Function) and part.public_name is not None and _alike(rows):
             names[k] = [-1.0, part.public_name, 0.0]
-    public = runtime.gather(np.hstack([rows[:, :1], names]))
+    kinds, public = np.split(runtime.gather(np.hstack([rows[:, :1], names])), [1], axis=1)
     square = float(runtime.total(rows[:, 1:2] ** 2)[0])
     norms = np.full((runtime.n, 1), math.sqrt(square / runtime.n) * (1 + 1e-12))
-    return np.hstack([public[:, :1], norms, public[:, 1:]])
+    return np.hstack([kinds, norms, public])
 
 
 def _alike(known: Array) -> bool:
@@ -382,11 +367,11 @@ def _declared(problem: Problem, i: int) -> list[float]:
         return [0.0] * 5
     x = objective.x_part
     z = objective.z_part
-    small = d <= DENSE or (x is not None and x.coordinatewise)
-    quadratic = x is not None and "quadratic" in x.capabilities and small
-    known = z is None or ("gradient" in z.capabilities and z.has_gram)
     A = problem.agents[i].A
-    if (d and not quadratic) or not known or not (A is None or has_entries(A)):
+    small = x is not None and (x.coordinatewise or d <= DENSE)
+    quadratic = not d or (small and x is not None and "quadratic" in x.capabilities)
+    known = z is None or ("gradient" in z.capabilities and z.has_gram)
+    if not (quadratic and known and (A is None or has_entries(A))):
         return [0.0] * 5
     return [1.0 if z is None or z.coordinatewise else MIXES, norm_bound(A), *digest(z)]
 

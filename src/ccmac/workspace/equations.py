@@ -1,4 +1,4 @@
-"""The equations as every agent sees them: coupled, its own, and those on the shared variable.
+"""The equations: as every agent sees them (coupled, own, shared), and as all may know them.
 
 Coupled (:class:`Coupling`): execution variables are scaled per block, x = t x~, z = s z~, which
 every agent does for itself; the coupled row is then H u = t A x~ + s B z~.
@@ -12,26 +12,50 @@ is the disagreement space plus 1 (x) Range(S_D), S_D = (1/n) sum D_i' D_i. The n
 therefore (I - Pi) on disagreement and q(S_D) S_D on the mean, one averaging per product with S_D.
 Every agent first replaces D_i by orthonormal rows, which changes neither the row space nor the
 solutions and leaves spec(S_D) in [0, 1].
+
+Known to all (:class:`Constraints`): coupled and shared rows on ker C, gathered once.
+
+    T (y, z) = (sum_i A_i N_i y_i + Bbar z,  D z) = (beta, e),     x_i = C_i^+ c_i + N_i y_i
+
+with N_i an orthonormal basis of ker C_i, Bbar = sum_i B_i, beta = sum_i b_i - A_i C_i^+ c_i. Each
+agent sends the triangular factor of A_i N_i, its B_i, its part of beta and its rows of D; all rows
+are brought to length one by powers of two, which changes no digit. Nothing is squared: singular
+values of T are known to rounding, so that rank, least singular value, the nearest feasible point
+and contradictions are computed and not estimated. Cost: one gathering of m min(m, d) + m (q + 2) +
+r (q + 1) + 1 floats per agent, where that is affordable.
+
+Where nobody's rows may be seen, sums take their place (:class:`SummedConstraints`):
+
+    T T' = sum_i (A_i N_i)(A_i N_i)' + Bbar Bbar',    S = sum_i D_i'D_i,    t = sum_i D_i'e_i
+
+Masked averagings show sums alone. From these all know the singular values of T squared, but for
+rounding: squares below 1e-11 of the largest are zero, by convention. With S = V diag(s) V' (its
+positive eigenvalues) the shared rows say the same as diag(s)^(1/2) V'z = diag(s)^(-1/2) V't.
+Cost: one averaging of m(m + 1)/2 + m q + 2 m + 1 floats, and q(q + 3)/2 + 1 where there are D.
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import NamedTuple
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
-from ccmac.linalg.blocks import LocalFamily, dense
+from ccmac.linalg.blocks import LocalFamily, dense, powers
 from ccmac.linalg.chebyshev import Chain, semi_iteration_chain, smallest_degree
+from ccmac.linalg.extended import Long, norm
 from ccmac.linalg.lanczos import Krylov
-from ccmac.linalg.ranks import RowSpace, row_space
-from ccmac.linalg.tolerances import EPS, KERNEL
+from ccmac.linalg.ranks import RowSpace, rank_cut, redundant, row_space
+from ccmac.linalg.tolerances import EPS, GRAM_RANK, KERNEL, RANK
 from ccmac.problem import Problem
 from ccmac.runtime.base import Piggyback, Runtime
+from ccmac.workspace.declared import CurvatureTable
 
 BITS = 48  # in one float, exactly
 
@@ -68,18 +92,33 @@ def right_hand_sides(problem: Problem) -> RightHandSides:
     return RightHandSides(b, c, e)
 
 
-def block_families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
-    """The families A, B, C, D over the agents that ``problem`` holds."""
-    d, p, r = (list(sizes.values()) for sizes in (problem.d, problem.p, problem.r))
+def sizes(problem: Problem) -> dict[str, tuple[list[int], list[int]]]:
+    """Rows and columns of the blocks A, B, C, D of the agents held here, absent ones too."""
+    d, p, r = (list(found.values()) for found in (problem.d, problem.p, problem.r))
     m = [problem.m] * len(d)
     q = [problem.q] * len(d)
-    shapes = {"A": (m, d), "B": (m, q), "C": (p, d), "D": (r, q)}
-    return {
-        name: LocalFamily(
-            name, problem.blocks(name), rows, columns, ledger, present=name in problem.present
-        )
-        for name, (rows, columns) in shapes.items()
-    }
+    return {"A": (m, d), "B": (m, q), "C": (p, d), "D": (r, q)}
+
+
+def filled(problem: Problem, name: str) -> list[Array]:
+    """Blocks as dense matrices, zeros where one is absent."""
+    shapes = zip(problem.blocks(name), *sizes(problem)[name], strict=True)
+    return [np.zeros((rows, columns)) if M is None else dense(M) for M, rows, columns in shapes]
+
+
+def family(
+    problem: Problem, name: str, ledger: Ledger, multiples: Array | None = None
+) -> LocalFamily:
+    """The blocks of one name over the agents that ``problem`` holds."""
+    rows, columns = sizes(problem)[name]
+    there = name in problem.present
+    blocks = problem.blocks(name)
+    return LocalFamily(name, blocks, rows, columns, ledger, present=there, multiples=multiples)
+
+
+def block_families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
+    """The families A, B, C, D over the agents that ``problem`` holds."""
+    return {name: family(problem, name, ledger) for name in "ABCD"}
 
 
 class Coupling:
@@ -99,16 +138,8 @@ class Coupling:
         self.s = s
         self.m = problem.m
         self.q = problem.q
-        count = len(problem.agents)
-        d = list(problem.d.values())
-        ledger = runtime.ledger
-        rows = [self.m] * count
-        q = [self.q] * count
-        present = problem.present
-        self.A = LocalFamily("A", problem.blocks("A"), rows, d, ledger, present="A" in present)
-        self.B = LocalFamily(
-            "B", problem.blocks("B"), rows, q, ledger, present="B" in present, multiples=multiples
-        )
+        self.A = family(problem, "A", runtime.ledger)
+        self.B = family(problem, "B", runtime.ledger, multiples)
         self.empty = self.A.empty and self.B.empty
 
     def rescaled(self, t: float, s: float) -> Coupling:
@@ -166,11 +197,7 @@ class Coupling:
 
 def own_spaces(problem: Problem, name: str) -> list[RowSpace]:
     """Row spaces of the agents' own rows of C or D."""
-    d = list(problem.d.values())
-    count = len(d)
-    rows, columns = (problem.p, d) if name == "C" else (problem.r, [problem.q] * count)
-    sizes = zip(problem.blocks(name), rows.values(), columns, strict=True)
-    return [row_space(np.zeros((p, k)) if M is None else dense(M)) for M, p, k in sizes]
+    return [row_space(M) for M in filled(problem, name)]
 
 
 def orthonormal_rows(name: str, spaces: list[RowSpace], ledger: Ledger, there: bool) -> LocalFamily:
@@ -363,3 +390,289 @@ class SharedEquations:
         """Multipliers of the orthonormal rows, as multipliers of the user's D_i."""
         pieces = np.split(flat, np.cumsum(self.family.rows)[:-1])
         return [space.multipliers(v) for space, v in zip(self.spaces, pieces, strict=True)]
+
+
+# -- known to all ----------------------------------------------------------------------------------
+Rows = TypeVar("Rows", Array, Long)
+
+ROWS = 1_200  # of T: one dense decomposition (a second)
+
+
+def affordable(problem: Problem, table: CurvatureTable, room: int = 1) -> bool:
+    """Whether T may be gathered, by sizes that all know; ``room`` > 1: nothing else would do."""
+    m = problem.m
+    q = problem.q
+    n = len(table.d)
+    d = int(table.d.max(initial=0))
+    floats = m * (min(m, d) + q + 2) + int(table.r.max(initial=0)) * (q + 1)
+    squares = float(np.sum((table.d + q) ** 2))  # dense kernels and Hessians
+    small = floats <= room * 250_000 and max(n * floats, squares) <= 20_000_000
+    # Where nothing else would do the decomposition may take a minute.
+    return small and m + int(table.r.sum()) <= (ROWS if room == 1 else 4_200)
+
+
+class Constraints:
+    """T with its decomposition: scaled rows S T = U diag(sigma) V', cut at the rank.
+
+    ``least`` is a lower bound of the least positive singular value of S T that counts what rounding
+    and the angles of the kernels may have changed; 0 where it may be zero. ``off`` is what D (times
+    ||z||) and e may be off by.
+    """
+
+    off = 0.0
+
+    convention = f"singular values of unit rows below {RANK:.0e} of the largest are zero"
+
+    def __init__(
+        self, problem: Problem, runtime: Runtime, table: CurvatureTable, kernels: list[Kernel]
+    ) -> None:
+        self._take(problem, runtime, kernels)
+        m = problem.m
+        q = problem.q
+        n = problem.n
+        deep = int(table.r.max(initial=0))
+        wide = min(m, int(table.d.max(initial=0)))
+        rows = np.stack([self._message(k, wide, deep) for k in range(len(self.kernels))])
+        ends = np.cumsum([m * wide, m * q, m, m, deep * q, deep])
+        factors, B, beta, squares, D, e, angle = np.split(runtime.gather(rows), ends, axis=1)
+        self.Bbar = np.add.reduce(B.astype(np.longdouble)).reshape(m, q)
+        self._beta: Piggyback | Array = np.add.reduce(beta)
+        self.angle = float(angle.max())
+        counts = table.r.astype(int)
+        used = np.arange(deep)[None, :] < counts[:, None]
+        D = D.reshape(n, deep, q)[used]
+        ends = np.cumsum(counts)
+        self.rows_of = [slice(end - k, end) for end, k in zip(ends, counts, strict=True)]
+        self.unit_D = powers(np.linalg.norm(D, axis=1))
+        self.D = self.unit_D[:, None] * D
+        self.e = self.unit_D * e.reshape(n, deep)[used]
+        self.shared = row_space(self.D)
+        # Rows are measured before the projection: what it cancelled must not be blown up.
+        whole = np.add.reduce(squares) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
+        self.unit = powers(np.sqrt(whole))
+        size = math.hypot(norm(self.unit * np.sqrt(whole)), norm(self.D))
+        many = n + m + wide + int(table.d.max(initial=0))
+        side = factors.reshape(n, m, wide).transpose(1, 0, 2).reshape(m, n * wide)
+        self._decompose(side[:, np.any(side, axis=0)], (4 * EPS * many + self.angle) * size)
+
+    @cached_property
+    def redundant(self) -> dict[str, Any]:
+        """Rows that were left out as dependent: coupled ones, and those of D by agents."""
+        m = self.problem.m
+        rows = redundant(self.U)
+        owners = {i: np.arange(own.start, own.stop) for i, own in enumerate(self.rows_of)}
+        shared = {i: np.flatnonzero(np.isin(own + m, rows)) for i, own in owners.items()}
+        return {
+            "coupled": [k for k in rows if k < m],
+            "shared": {str(i): found.tolist() for i, found in shared.items() if len(found)},
+        }
+
+    def _take(self, problem: Problem, runtime: Runtime, kernels: list[Kernel]) -> None:
+        """The blocks of the agents owned here."""
+        self.problem = problem
+        self.runtime = runtime
+        self.kernels = kernels
+        self.A, self.B, self.C, self.own_D = (filled(problem, name) for name in "ABCD")
+
+    def _message(self, k: int, wide: int, deep: int) -> Array:
+        """One agent's factor, B, part of beta, squares of rows, D, e; the angle of its kernel."""
+        kernel = self.kernels[k]
+        inside = self.A[k] @ kernel.basis
+        factor = np.asarray(np.linalg.qr(inside.T, mode="r")).T if inside.size else inside[:, :0]
+        lack = deep - len(self.own_D[k])
+        parts = (
+            np.pad(factor, ((0, 0), (0, wide - factor.shape[1]))),
+            self.B[k],
+            self._side(k),
+            np.sum(self.A[k] ** 2, axis=1),
+            np.pad(self.own_D[k], ((0, lack), (0, 0))),
+            np.pad(self.problem.sides("e")[k], (0, lack)),
+            [kernel.angle],
+        )
+        return np.concatenate([np.ravel(part) for part in parts])
+
+    def _side(self, k: int) -> Array:
+        """One agent's part of beta."""
+        return np.asarray(self.problem.sides("b")[k] - self.A[k] @ self.kernels[k].point)
+
+    def _decompose(self, coupled: Array, slack: float) -> None:
+        """``slack``: how far rounding and the kernels' angles may have moved T."""
+        m, r = len(self.unit), len(self.D)
+        coupled = np.hstack([coupled, self.Bbar.astype(np.float64)])
+        shared = np.hstack([np.zeros((r, coupled.shape[1] - self.problem.q)), self.D])
+        T = np.vstack([self.unit[:, None] * coupled, shared])
+        if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
+            T = np.asarray(np.linalg.qr(T.T, mode="r")).T
+        U, s = np.linalg.svd(T)[:2] if T.size else (np.eye(m + r), np.zeros(0))
+        self._cut(U, s, rank_cut(T.shape) * max(float(s.max(initial=0.0)), 1.0), slack)
+
+    def _cut(self, U: Array, s: Array, cut: float, slack: float) -> None:
+        """Left vectors and singular values (or their squares) above the cut."""
+        self.rank = int(np.count_nonzero(s > cut))
+        self.U = U[:, : self.rank]
+        self.sigma = s[: self.rank]
+        dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
+        kept = float(self.sigma[-1] / cut) if self.rank else math.inf
+        self.near_cut = {"kept": kept, "dropped": max(dropped, 0.0)}
+        self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else math.inf
+
+    # -- right-hand sides ----------------------------------------------------------------------
+    def again(self, problem: Problem, local: LocalEquations) -> Constraints:
+        """The same equations with the b_i and c_i of ``problem``, which travel with a message."""
+        other = copy.copy(self)
+        points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
+        pairs = zip(self.kernels, points, strict=True)
+        other.problem, other.kernels = problem, [replace(k, point=p) for k, p in pairs]
+        if problem.m:
+            rows = [other._side(k) for k in range(len(self.kernels))]
+            other._beta = self.runtime.piggyback(np.stack(rows))
+        return other
+
+    @property
+    def beta(self) -> Array:
+        """sum_i b_i - A_i C_i^+ c_i."""
+        if isinstance(self._beta, Piggyback):
+            self._beta = self._beta.value
+        return self._beta
+
+    # -- in scaled rows (coupled, then shared) -------------------------------------------------
+    @property
+    def right(self) -> Array:
+        """The scaled right-hand side (beta, e)."""
+        return np.concatenate([self.unit * self.beta, self.e])
+
+    def inverse_gram(self, rows: Array) -> Array:
+        """(S T T' S)^+ rows."""
+        return np.asarray(self.U @ ((self.U.T @ rows) / self.sigma**2))
+
+    def multipliers(self, rows: Rows) -> tuple[Rows, Rows]:
+        """(coupled, shared) multipliers in the equations' own rows from those of scaled rows."""
+        return self.unit * rows[: len(self.unit)], rows[len(self.unit) :]
+
+    def own_shared(self, k: int, multipliers: Array) -> tuple[Array, Array]:
+        """(multipliers of the scaled shared rows in an agent's own rows, D_i' of them)."""
+        own = self.rows_of[list(self.problem.agents)[k]]
+        return self.unit_D[own] * multipliers[own], self.D[own].T @ multipliers[own]
+
+    @property
+    def condition(self) -> float:
+        """Of the scaled rows over their row space."""
+        if not self.rank:
+            return 1.0
+        return float(self.sigma[0] / self.least) if self.least > 0 else math.inf
+
+
+class SummedConstraints(Constraints):
+    """:class:`Constraints` from sums over the agents; ``D`` and ``e`` are those of the module text.
+
+    ``misfit`` is the distance of the e_i from what any z gives.
+    """
+
+    convention = (
+        f"eigenvalues of the rows' Gram matrix below {GRAM_RANK:.0e} of the largest are zero"
+    )
+
+    def __init__(
+        self, problem: Problem, runtime: Runtime, table: CurvatureTable, kernels: list[Kernel]
+    ) -> None:
+        self._take(problem, runtime, kernels)
+        m = problem.m
+        q = problem.q
+        upper = np.triu_indices(m)
+        rows = np.stack([self._row(k) for k in range(len(kernels))])
+        ends = np.cumsum([len(upper[0]), m, m * q, m, 1])
+        gram, squares, B, beta, angle, shared = np.split(runtime.total(rows), ends)
+        self.Bbar = B.reshape(m, q).astype(np.longdouble)
+        self._beta = beta
+        self.angle = float(angle[0])
+        self._share(shared, int(table.r.sum()))
+        whole = squares + np.sum(B.reshape(m, q) ** 2, axis=1)
+        self.unit = powers(np.sqrt(whole))
+        scaled = np.vstack([self.unit[:, None] * B.reshape(m, q), self.D])
+        square = scaled @ scaled.T
+        square[:m, :m] += self.unit[:, None] * _symmetric(gram, m) * self.unit
+        size = float(np.sum(self.unit**2 * whole)) + float(np.trace(scaled @ scaled.T))
+        many = int(table.d.max(initial=0)) + int(table.r.max(initial=0)) + m + q + problem.n
+        grain = runtime.averaging.grain * (q + m * float(self.unit.max(initial=0.0)) ** 2)
+        values, vectors = np.linalg.eigh(square)
+        cut = GRAM_RANK * float(values.max(initial=0.0))
+        self._cut(
+            vectors[:, ::-1], values[::-1], cut, (16 * EPS * many + 2 * self.angle) * size + grain
+        )
+        self.sigma = np.sqrt(self.sigma)
+        self.least = math.sqrt(self.least)
+
+    @cached_property
+    def redundant(self) -> dict[str, Any]:
+        """Coupled rows that were left out as dependent, and how many shared ones."""
+        rows = redundant(self.U)
+        coupled = [k for k in rows if k < self.problem.m]
+        return {"coupled": coupled, "shared": len(rows) - len(coupled) + self._shared_left_out}
+
+    @property
+    def independent(self) -> bool:
+        """Whether the least singular value is known to be positive."""
+        return self.least > 0
+
+    def _row(self, k: int) -> Array:
+        """One agent's square, squares of rows, B, part of beta, angle; D'D, D'e, e'e of unit D."""
+        kernel = self.kernels[k]
+        inside = self.A[k] @ kernel.basis
+        parts = [
+            (inside @ inside.T)[np.triu_indices(len(inside))],
+            np.sum(self.A[k] ** 2, axis=1),
+            self.B[k].ravel(),
+            self._side(k),
+            [kernel.angle],
+        ]
+        if "D" in self.problem.present:
+            unit = self._own_unit(k)
+            D = unit[:, None] * self.own_D[k]
+            e = unit * self.problem.sides("e")[k]
+            parts += [(D.T @ D)[np.triu_indices(D.shape[1])], D.T @ e, [e @ e]]
+        return np.concatenate(parts)
+
+    def _own_unit(self, k: int) -> Array:
+        return powers(np.linalg.norm(self.own_D[k], axis=1))
+
+    def _share(self, sums: Array, count: int) -> None:
+        """D and e from the sums over the ``count`` rows of all."""
+        q = self.problem.q
+        if not len(sums):
+            sums = np.zeros(q * (q + 3) // 2 + 1)
+        S, right, squares = np.split(sums, [q * (q + 1) // 2, len(sums) - 1])
+        values, vectors = np.linalg.eigh(_symmetric(S, q))
+        there = values > GRAM_RANK * values.max(initial=0.0)
+        root = np.sqrt(values[there])
+        self._V = vectors[:, there]
+        self._shared_left_out = count - len(root)
+        self.D = root[:, None] * self._V.T
+        self.e = (self._V.T @ right) / root
+        self.unit_D = np.ones(len(root))
+        self.shared = row_space(self.D)
+        self.misfit = math.sqrt(max(float(squares[0]) - norm(self.e) ** 2, 0.0))
+        if len(root):
+            size = float(values.sum()) + math.sqrt(
+                float(values.sum()) * max(float(squares[0]), 0.0)
+            )
+            lost = 8 * EPS * (count + q) * size + q * self.runtime.averaging.grain
+            self.off = lost / float(root[0])
+
+    def own_shared(self, k: int, multipliers: Array) -> tuple[Array, Array]:
+        """D_i y, S y = D'lambda, in the agent's own rows; D_i'D_i y."""
+        y = self._V @ (multipliers / np.linalg.norm(self.D, axis=1))
+        own = self._own_unit(k) ** 2 * (self.own_D[k] @ y)
+        return own, self.own_D[k].T @ own
+
+    def own_misfit(self, k: int) -> Array:
+        """Multipliers of an agent's own rows along e_i - D_i z at the z nearest to all of them."""
+        z = self._V @ (self.e / np.linalg.norm(self.D, axis=1))
+        misfit = self.problem.sides("e")[k] - self.own_D[k] @ z
+        return np.asarray(self._own_unit(k) ** 2 * misfit)
+
+
+def _symmetric(triangle: Array, size: int) -> Array:
+    """The symmetric matrix with this upper triangle."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = triangle
+    return np.asarray(matrix + np.triu(matrix, 1).T)

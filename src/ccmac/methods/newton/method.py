@@ -33,8 +33,8 @@ from ccmac.methods.newton.compressed import RangeNewton, has_range
 from ccmac.methods.newton.eliminated import ALIKE, EliminatedNewton
 from ccmac.plans import SKETCH, SUM
 from ccmac.workspace import Workspace
-from ccmac.workspace.constraints import Constraints
 from ccmac.workspace.dual import Explicit, planned_size
+from ccmac.workspace.equations import Constraints
 from ccmac.workspace.schur import LocalModel, residuals
 
 LENGTHS = np.array([0.5**j for j in range(8)])
