@@ -18,7 +18,7 @@ from adversarial.families import base, rescaled_rows
 from ccmac import Agent, Network, Problem
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
-from ccmac.workspace import Workspace, constraints
+from ccmac.workspace import Workspace, equations
 from ccmac.workspace.equations import Constraints, affordable
 from certificates.points import onto_rows, workspace
 
@@ -182,7 +182,7 @@ def test_repeated_rows_are_listed() -> None:
 def test_nothing_is_gathered_beyond_what_is_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
     work = workspace(base(np.random.default_rng(0), 3, m=2, r=1).plant())
     assert affordable(work.problem, work.curvature)
-    monkeypatch.setattr(constraints, "ROWS", 2)
+    monkeypatch.setattr(equations, "ROWS", 2)
     assert not affordable(work.problem, work.curvature)
     assert work.gather_constraints() is None
 

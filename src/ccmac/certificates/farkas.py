@@ -34,7 +34,6 @@ from ccmac.linalg.tolerances import EPS, PROMISED, REACH
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.realizations.base import Realized
 from ccmac.runtime.notes import gathered_rows
-from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.equations import Constraints, SummedConstraints
 
@@ -460,26 +459,25 @@ def closest_point_contradiction(
     multiplier = np.zeros((1, recovery.coupling.width))
     if not realized.system.empty:
         w = Certifier(realized).repair(w)
-        norms, _, _ = recovery.violations(realized.space.x(w), realized.copies(w))
-        multiplier = realized.system.common_multiplier(realized.system.residual(w)[1])
+        norms, _ = recovery.violations(realized.space.x(w), realized.copies(w))
+        multiplier = -realized.system.common_multiplier(realized.system.residual(w)[1])
     violation = max(norms["coupled"], norms["shared"])
     if violation <= allowed:
         return None
     coupled = np.zeros(work.problem.m)
-    coupled[: multiplier.shape[1]] = -multiplier[0]
+    coupled[: multiplier.shape[1]] = multiplier[0]
     shared = [np.zeros(k) for k in work.problem.r.values()]
     if not recovery.shared.empty:  # their own misfit, and what balances all rows in z
-        copies = realized.copies(w)
-        mean = np.broadcast_to(work.runtime.average(copies), copies.shape)
         family = recovery.shared.family
+        shape = realized.copies(w).shape
+        mean = np.broadcast_to(work.runtime.average(realized.copies(w)), shape)
         misfit = recovery.shared.right - family.forward(np.ascontiguousarray(mean))
-        slope = family.adjoint(misfit).reshape(copies.shape)
+        slope = family.adjoint(misfit).reshape(shape)
         if not recovery.coupling.empty:
-            slope = slope + recovery.coupling.adjoint(-multiplier)[1]
-        size = math.sqrt(float(work.runtime.total(row_dots(slope, slope)[:, None])[0]))
-        direction = recovery.solve_shared(-work.runtime.average(slope), size)
-        wide = np.ascontiguousarray(np.broadcast_to(direction, copies.shape))
-        shared = recovery.shared.in_user_rows(misfit + family.forward(wide))
+            slope = slope + recovery.coupling.adjoint(multiplier)[1]
+        wide = np.broadcast_to(recovery.solve_shared(-work.runtime.average(slope)), shape)
+        rest = family.forward(np.ascontiguousarray(wide))
+        shared = recovery.shared.in_user_rows(misfit + rest)
     found = Farkas(work).test(Lambda(coupled, on_kernels(work, coupled), shared))
     if found is None:
         work.doubts.append(UNMET.format(violation))

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+import scipy.linalg
 
 from ccmac.inputs import Array
 from ccmac.linalg.lanczos import agreed_dots
-from ccmac.runtime.space import lengths, piece_sums, row_dots
+from ccmac.linalg.tolerances import KERNEL
+from ccmac.runtime.space import lengths, piece_sums
 from ccmac.workspace import Workspace
-from ccmac.workspace.equations import block_families, right_hand_sides
+from ccmac.workspace.equations import block_families, right_hand_sides, symmetric
 
 
 @dataclass(frozen=True)
@@ -82,20 +84,17 @@ class Recovery:
         self._scale: float | None = None
 
     # -- how far a point is from satisfying the equations ------------------------------------------
-    def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array, Array]:
-        """(norms of the violations at x and the mean of z, that mean, mean coupled misfit).
+    def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array]:
+        """(norms of the violations at x and the mean of z, that mean).
 
         Two averagings, one riding reduction (four where rows are masked).
         """
         runtime = self.runtime
-        n = self.problem.n
         mean_z = runtime.average(z)
         rows = np.ascontiguousarray(np.broadcast_to(mean_z, z.shape))
         misfits, _ = self.coupling.contributions(x, rows)
         local = (self.C.forward(x) - self.c) ** 2
-        shared = np.zeros(0)
-        if not self.D.empty:
-            shared = (self.D.forward(np.ascontiguousarray(rows)) - self.e) ** 2
+        shared = np.zeros(0) if self.D.empty else (self.D.forward(rows) - self.e) ** 2
         squares = np.stack(
             [
                 piece_sums(local, self.C.rows),
@@ -112,13 +111,8 @@ class Recovery:
         own, common, consensus, *sizes = (v for reduction in reductions for v in lengths(reduction))
         self._scale = math.hypot(*sizes)
         coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
-        norms = {
-            "coupled": n * math.sqrt(coupled_sq),
-            "local": own,
-            "shared": common,
-            "consensus": consensus,
-        }
-        return norms, mean_z, coupled
+        off = self.problem.n * math.sqrt(coupled_sq)
+        return {"coupled": off, "local": own, "shared": common, "consensus": consensus}, mean_z
 
     def scale(self) -> float:
         """Size of the right-hand sides: what a violation is compared with; travels with it."""
@@ -128,14 +122,9 @@ class Recovery:
 
     def _sizes(self) -> Array:
         """Squares of every agent's right-hand sides."""
-        return np.stack(
-            [
-                np.sum(self.b**2, axis=1),
-                piece_sums(self.c**2, self.C.rows),
-                piece_sums(self.e**2, self.D.rows),
-            ],
-            axis=1,
-        )
+        own = piece_sums(self.c**2, self.C.rows)
+        shared = piece_sums(self.e**2, self.D.rows)
+        return np.stack([np.sum(self.b**2, axis=1), own, shared], axis=1)
 
     # -- multipliers -------------------------------------------------------------------------------
     def multipliers(self, gradient_x: Array, gradient_z: Array, multiplier: Array) -> Multipliers:
@@ -152,9 +141,7 @@ class Recovery:
         local = self.local.multipliers(gx)
         shared = [np.zeros(k) for k in self.problem.r.values()]
         if not self.shared.empty:
-            size = self.runtime.piggyback(row_dots(gz, gz)[:, None])
-            mean = self.runtime.average(gz)
-            direction = self.solve_shared(-mean, lengths(size)[0])
+            direction = self.solve_shared(-self.runtime.average(gz))
             shared = self.shared.multipliers(direction)
             gz += self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
         mean = self.runtime.average(gz)
@@ -184,33 +171,13 @@ class Recovery:
                 z[k] += agent.H.T @ y
         return out
 
-    def solve_shared(self, right: Array, size: float) -> Array:
-        """S_D^+ right by conjugate residuals on common vectors; one averaging a step.
+    def solve_shared(self, right: Array) -> Array:
+        """S_D^+ right; S_D, summed in one averaging of q (q + 1) / 2 floats, has orthonormal rows.
 
-        ``size`` is the norm of what ``right`` was computed from: below 1e-13 of it is rounding. The
-        part of ``right`` in the kernel of S_D (rounding, an inexact multiplier) is left alone.
+        The part of ``right`` in its kernel (rounding, an inexact multiplier) is left alone.
         """
-        runtime = self.runtime
-
-        def image(v: Array) -> Array:
-            return runtime.average(self.shared.gram_contribution(v))
-
-        x = np.zeros_like(right)
-        r = right.copy()
-        s = image(r)
-        p = r.copy()
-        q = s.copy()
-        gamma, delta = agreed_dots(runtime, np.concatenate([r, s]), s)
-        for _ in range(2 * self.problem.q):
-            if gamma <= (1e-13 * size) ** 2 or delta <= 0:
-                break
-            alpha = gamma / delta
-            x = x + alpha * p
-            r = r - alpha * q
-            s = image(r)
-            before = gamma
-            gamma = agreed_dots(runtime, r, s)[0]
-            p = r + (gamma / before) * p
-            q = s + (gamma / before) * q
-            delta = agreed_dots(runtime, q, q)[0]
-        return x
+        half = np.triu_indices(self.problem.q)
+        bases = [space.basis for space in self.shared.spaces]
+        triangle = self.runtime.average(np.stack([(V @ V.T)[half] for V in bases]))[0]
+        inverse = scipy.linalg.pinvh(symmetric(triangle, self.problem.q), rtol=KERNEL)
+        return self.runtime.common(right @ inverse)

@@ -78,12 +78,11 @@ def _part(agent: Agent, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     for block, weight in ((agent.B, 1.0), (agent.A, 2.0)):
         if block is None or not block.shape[1]:
             continue
+        there: Any = np.ones(len(rows), dtype=bool)  # of an operator
         if is_sparse(block):
             there = (np.diff(block.indptr) > 0)[rows]
         elif isinstance(block, np.ndarray):
             there = block[rows].any(axis=1)
-        else:
-            there = np.ones(len(rows), dtype=bool)
         found[there] = weight
     return found
 
@@ -207,35 +206,36 @@ def _reduced(user: Problem, i: int, plan: Layout) -> Agent:
     moved = plan.moved(i)
     C_rows = rows_of(agent.C_sense, user.p[i], equal=False)
     D_rows = rows_of(agent.D_sense, user.r[i], equal=False)
-    slacks = len(kept) + len(C_rows) + len(D_rows)
+    wide = d + len(kept) + len(C_rows) + len(D_rows)
     changes: dict[str, Any] = dict.fromkeys(LIMITS)
-    if slacks or plan.width > user.m:
-        _refuse_operators(user, i, slacks, plan)
+    if wide > d or plan.width > user.m:
+        _refuse_operators(user, i, wide - d, plan)
         on_kept, on_C, on_D = _slack_entries(user, i, plan)
-        changes["A"] = _extended(
-            agent.A,
-            (plan.width, d + slacks),
-            np.concatenate([kept, moved]),
-            d + np.r_[: len(kept), len(kept) + len(C_rows) : slacks],
-            np.append(on_kept, on_D),
-        )
-        changes["B"] = _with_rows(agent.B, agent.D, D_rows, moved, (plan.width, user.q))
+        places = np.split(np.arange(d, wide), np.cumsum([len(kept), len(C_rows)]))
+        rows = np.concatenate([kept, moved])
+        at = np.concatenate([places[0], places[2]])
+        slacks = _entered(rows, at, np.append(on_kept, on_D))
+        changes["A"] = _placed((plan.width, wide), agent.A, slacks)
+        if plan.width > user.m:
+            lifted = None
+            if len(D_rows):
+                D = sp.coo_array(agent.D[D_rows])
+                lifted = _entered(moved[D.row], D.col, D.data)
+            changes["B"] = _placed((plan.width, user.q), agent.B, lifted, like=agent.D)
         side = np.zeros(plan.width)
         side[: user.m] = 0.0 if agent.b is None else agent.b
         side[moved] = 0.0 if agent.e is None else agent.e[D_rows]
         changes["b"] = side
-    if slacks and agent.C is not None:
-        place = d + len(kept) + np.arange(len(C_rows))
-        shape = (user.p[i], d + slacks)
-        changes["C"] = _extended(agent.C, shape, C_rows, place, on_C)
-    if slacks and agent.G is not None:
-        none = np.zeros(0, dtype=np.intp)
-        changes["G"] = _extended(agent.G, (agent.G.shape[0], d + slacks), none, none, np.zeros(0))
+        if wide > d and agent.C is not None:
+            slacks = _entered(C_rows, places[1], on_C)
+            changes["C"] = _placed((user.p[i], wide), agent.C, slacks)
+        if wide > d and agent.G is not None:
+            changes["G"] = _placed((agent.G.shape[0], wide), agent.G)
     if len(D_rows):
         stay = rows_of(agent.D_sense, user.r[i], equal=True)
         changes["D"] = agent.D[stay] if len(stay) else None
         changes["e"] = None if agent.e is None or not len(stay) else agent.e[stay]
-    return replace(agent, objective=_limited(user, i, slacks), **changes)
+    return replace(agent, objective=_limited(user, i, wide - d), **changes)
 
 
 def _limited(user: Problem, i: int, slacks: int) -> Any:
@@ -280,38 +280,28 @@ def _entries(sense: Any, rows: Any, *blocks: Any) -> Array:
     return np.asarray(signs(sense)[rows] / powers(np.sqrt(squares)))
 
 
-def _extended(block: Any, shape: tuple[int, int], rows: Any, columns: Any, entries: Array) -> Any:
-    """The block in the corner of a larger one, with ``entries`` at (rows, columns)."""
-    if isinstance(block, np.ndarray):
-        whole = np.zeros(shape)
-        whole[: block.shape[0], : block.shape[1]] = block
-        whole[rows, columns] = entries
-        return whole
-    if block is None and not len(entries):
-        return None
-    old = sp.coo_array((0, 0)) if block is None else sp.coo_array(block)
-    places = np.concatenate([old.row, rows]), np.concatenate([old.col, columns])
-    return sp.csr_array((np.concatenate([old.data, entries]), places), shape=shape)
+def _entered(rows: Any, columns: Any, entries: Array) -> sp.coo_array | None:
+    """A matrix with these entries; None without any."""
+    return sp.coo_array((entries, (rows, columns))) if len(entries) else None
 
 
-def _with_rows(block: Any, D: Any, rows: Any, places: Any, shape: tuple[int, int]) -> Any:
-    """B_i with rows of D_i at ``places``."""
-    if not len(rows) and block is None:
+def _placed(shape: tuple[int, int], *blocks: Any, like: Any = None) -> Any:
+    """The blocks in the corner of a larger one, which is dense where the first one is.
+
+    Without a first one it is as ``like``, a sparse one where there is none of these either.
+    """
+    parts = [sp.coo_array(block) for block in blocks if block is not None]
+    if not parts:
         return None
-    dense = (block is None or isinstance(block, np.ndarray)) and isinstance(D, np.ndarray | None)
-    if dense:
-        whole = np.zeros(shape)
-        if block is not None:
-            whole[: block.shape[0]] = block
-        if len(rows):
-            whole[places] = D[rows]
-        return whole
-    top = sp.csr_array((0, shape[1])) if block is None else sp.csr_array(block)
-    lifted = sp.coo_array(sp.csr_array(D)[rows] if len(rows) else sp.csr_array((0, shape[1])))
-    old = sp.coo_array(top)
-    row = np.concatenate([old.row, np.asarray(places)[lifted.row]])
-    col = np.concatenate([old.col, lifted.col])
-    return sp.csr_array((np.concatenate([old.data, lifted.data]), (row, col)), shape=shape)
+    whole = sp.csr_array(
+        (
+            np.concatenate([part.data for part in parts]),
+            tuple(np.concatenate([part.coords[k] for part in parts]) for k in range(2)),
+        ),
+        shape=shape,
+    )
+    first = like if blocks[0] is None else blocks[0]
+    return whole.toarray() if isinstance(first, np.ndarray) else whole
 
 
 def _refuse_operators(user: Problem, i: int, slacks: int, plan: Layout) -> None:

@@ -53,7 +53,7 @@ from ccmac.problem import Problem
 from ccmac.runtime.notes import gathered_rows, gathered_rows_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.conic import conic_forms, conic_models
-from ccmac.workspace.equations import Constraints, Kernel
+from ccmac.workspace.equations import Constraints, Kernel, symmetric
 from ccmac.workspace.schur import LocalModel
 
 STEPS = 5  # the solve and four refinements
@@ -97,14 +97,14 @@ class Whitened:
 
     def whitened(self, triangle: Array) -> Array:
         """The triangle of a sum in the coupled rows, as one in whitened rows."""
-        own = _symmetric(triangle, self.q + self.m)
+        own = symmetric(triangle, self.q + self.m)
         half = np.vstack([own[: self.q], self.top @ own[self.q :]])
         whole = np.hstack([half[:, : self.q], half[:, self.q :] @ self.top.T])
         return np.asarray(whole[np.triu_indices(self.size)])
 
     def matrix(self, triangle: Array) -> Array:
         """The summed matrix (triangle in whitened rows) with Zhat in its corner."""
-        K = _symmetric(triangle, self.size)
+        K = symmetric(triangle, self.size)
         q = self.q
         K[q:, :q] += self.Z
         K[:q, q:] += self.Z.T
@@ -127,13 +127,6 @@ def solver(K: Array) -> Solve:
         inverse = scipy.linalg.pinvh(K)
         return lambda right: np.asarray(inverse @ right)
     return lambda right: np.asarray(scipy.linalg.lu_solve((lu, pivots), right, check_finite=False))
-
-
-def _symmetric(triangle: Array, size: int) -> Array:
-    """The symmetric matrix with this upper triangle."""
-    matrix = np.zeros((size, size))
-    matrix[np.triu_indices(size)] = triangle
-    return np.asarray(matrix + np.triu(matrix, 1).T)
 
 
 @dataclass(frozen=True)

@@ -527,7 +527,7 @@ def _looked(
     """
     recovery = Recovery(work)
     x, z = point
-    residuals, mean, _ = recovery.violations(x, z)
+    residuals, mean = recovery.violations(x, z)
     values = _values(work.problem, work.runtime, x, mean)
     seen = Seen(mean, residuals)
     if bound is not None and bound.w is not None and judge is not None and repaired:

@@ -590,7 +590,7 @@ class SummedConstraints(Constraints):
         self.unit = powers(np.sqrt(whole))
         scaled = np.vstack([self.unit[:, None] * B.reshape(m, q), self.D])
         square = scaled @ scaled.T
-        square[:m, :m] += self.unit[:, None] * _symmetric(gram, m) * self.unit
+        square[:m, :m] += self.unit[:, None] * symmetric(gram, m) * self.unit
         size = float(np.sum(self.unit**2 * whole)) + float(np.trace(scaled @ scaled.T))
         many = int(table.d.max(initial=0)) + int(table.r.max(initial=0)) + m + q + problem.n
         grain = runtime.averaging.grain * (q + m * float(self.unit.max(initial=0.0)) ** 2)
@@ -641,7 +641,7 @@ class SummedConstraints(Constraints):
         if not len(sums):
             sums = np.zeros(q * (q + 3) // 2 + 1)
         S, right, squares = np.split(sums, [q * (q + 1) // 2, len(sums) - 1])
-        values, vectors = np.linalg.eigh(_symmetric(S, q))
+        values, vectors = np.linalg.eigh(symmetric(S, q))
         there = values > GRAM_RANK * values.max(initial=0.0)
         root = np.sqrt(values[there])
         self._V = vectors[:, there]
@@ -671,7 +671,7 @@ class SummedConstraints(Constraints):
         return np.asarray(self._own_unit(k) ** 2 * misfit)
 
 
-def _symmetric(triangle: Array, size: int) -> Array:
+def symmetric(triangle: Array, size: int) -> Array:
     """The symmetric matrix with this upper triangle."""
     matrix = np.zeros((size, size))
     matrix[np.triu_indices(size)] = triangle
