@@ -104,16 +104,14 @@ class Check:
         found = self.certificate
         evidence = self.evidence
         error = math.nan if found is None else found.error
-        mine = [self.bound, error, self.ratio, float(self.verdict is not None)]
-        table = runtime.gather(np.tile(mine, (len(runtime.owned), 1)))
-        bound, error, ratio, some = (float(v) for v in table.max(axis=0))
+        mine = [self.bound, error, self.ratio, self.verdict is not None]
+        table = runtime.gather(np.tile(mine, (len(runtime.owned), 1)).astype(np.float64))
+        bound, error, ratio, some = table.max(axis=0).tolist()
+        everybody = bool(table[:, 3].min())
         if found is not None:
             found = replace(found, error=error)
         if evidence is not None:
-            evidence = replace(evidence, ratio=ratio)
-        everybody = bool(table[:, 3].min())
-        if some and not everybody:
-            evidence = None
+            evidence = None if some and not everybody else replace(evidence, ratio=ratio)
         return Check(bound, evidence, found, self.verdict if everybody else None)
 
 

@@ -87,9 +87,14 @@ class DualBound:
         error = energy / math.sqrt(parts.mu) + 2 * rho / parts.mu
         size = math.hypot(math.sqrt(x2), norm(z))
         residuals = {"coupled": norm(violation), "local": 0.0, "shared": 0.0, "consensus": 0.0}
-        report = Particulars(residuals, self._multipliers(z, multiplier), float(value))
-        none = np.zeros(0)
-        return Proved(x, z, error, rho, norm(violation), size, none, none, multiplier, report)
+        nu = parts.g_z - np.outer([part.h for part in parts.parts], z)
+        nu -= np.outer(parts.table.own("multiple"), multiplier)
+        none = [np.zeros(0) for _ in parts.parts]  # there are no other equations
+        report = Particulars(
+            residuals, Multipliers(multiplier.copy(), none, none.copy(), nu), float(value)
+        )
+        gradients = np.zeros(0), np.zeros(0)
+        return Proved(x, z, error, rho, norm(violation), size, *gradients, multiplier, report)
 
     def _own(self, k: int, x: Array, z: Array, multiplier: Array) -> list[float]:
         """One agent's ||rho||^2, ||x||^2, rounding of its part of the violation, and value."""
@@ -104,16 +109,6 @@ class DualBound:
         b = 0.0 if agent.b is None else norm(agent.b)
         off = EPS * (len(x) + parts.problem.n + 4) * (parts.lengths_of_blocks[k] * norm(x) + b)
         return [rho * rho, norm(x) ** 2, off, agent.objective.value(x, z)]
-
-    def _multipliers(self, z: Array, multiplier: Array) -> Multipliers:
-        """y and nu; there are no other equations."""
-        parts = self.parts
-        problem = self.parts.problem
-        nu = np.outer([-part.h for part in parts.parts], z)
-        nu += parts.g_z
-        nu -= np.outer(parts.table.own("multiple"), multiplier)
-        local = [np.zeros(k) for k in problem.p.values()]
-        return Multipliers(multiplier.copy(), local, [np.zeros(k) for k in problem.r.values()], nu)
 
 
 class DualJudge(Judge):
@@ -177,9 +172,8 @@ class ExplicitBound:
         here = list(self.problem.agents)
         self._own_L_x = table.L_x[here]
         # Of losses that are the same, all agents count with the same constant.
-        self._own_L_z = np.full(len(here), self.L_z / work.problem.n)
-        if not explicit.common:
-            self._own_L_z = table.L_z[here]
+        common = np.full(len(here), self.L_z / work.problem.n)
+        self._own_L_z = common if explicit.common else table.L_z[here]
         self.norm = norm(explicit.norms)
         self._right = right_hand_sides(self.problem).b
 
@@ -196,9 +190,9 @@ class ExplicitBound:
         off_z = 4 * EPS * n * (float(numbers[1]) / abs(beta) + norm(z)) + 2 * unseen / abs(beta)
         slopes, slope, off_slope = self._slopes(z)
         multiplier = -slope / beta
+        gradient, squares = self._gradients(x, multiplier)
         # What rounding may have moved the multiplier by: z itself, the slopes, their sum.
         noise = self.L_z * off_z + off_slope + unseen
-        gradient, squares = self._gradients(x, multiplier)
         r = math.sqrt(float(self.runtime.total(squares)[0])) + unseen
         r += self.norm * noise / abs(beta)
         mu = self.mu if self.near is None else max(self.mu, self.near(z, r))
@@ -245,15 +239,15 @@ class ExplicitBound:
         for k, agent in enumerate(self.problem.agents.values()):
             point = space.x_of(x, k)
             own = self.explicit.x_parts[k].precise_at(point)
-            space.x_of(gradient, k)[...] = own
             whole = own if agent.A is None else own + product(agent.A.T, multiplier)
+            space.x_of(gradient, k)[...] = own
             space.x_of(total, k)[...] = whole
             lost[k] = gradient_rounding(own, point, self._own_L_x[k])
             if not self.work.local.empty:  # what is projected is rounded before
                 lost[k] += 4 * EPS * (len(point) + 2) * norm(whole)
         total -= self.work.local.project(total)
-        own_sizes = np.array([norm(space.x_of(total, k)) for k in range(space.count)])
-        return gradient, ((own_sizes + lost) ** 2)[:, None]
+        sizes = np.array([norm(space.x_of(total, k)) for k in range(space.count)])
+        return gradient, ((sizes + lost) ** 2)[:, None]
 
 
 class ExplicitJudge(Judge):
@@ -281,22 +275,23 @@ class ExplicitJudge(Judge):
 
     def check(self, iteration: Judged, state: Any) -> Check:
         """A bound, and as many refinements as bring it nearer to the goal."""
-        runtime = self.bound.runtime
-        found = check_of(self.bound.at(iteration.point(state)[0]), self.tol, self._rests)
+        found = self._checked(iteration.point(state)[0])
         for _ in range(4):
-            found = found.agreed(runtime)  # what follows has messages: all go on, or nobody
             if found.done or found.certificate is None:
                 break
-            x = self._refine(state, found.certificate)
-            again = check_of(self.bound.at(x), self.tol, self._rests).agreed(runtime)
+            again = self._checked(self._refine(state, found.certificate))
             pays = again.bound < 0.3 * found.bound
             found = again if again.bound < found.bound else found
             if not pays:
                 break
         return found
 
+    def _checked(self, x: Array) -> Check:
+        """What follows has messages: all go on, or nobody."""
+        return check_of(self.bound.at(x), self.tol, self._rests).agreed(self.bound.runtime)
+
     def final(self, iteration: Judged, state: Any) -> Check:
         """One bound; where the iteration can do no more, of a point as good as it gets."""
         if iteration.finished(state):
             return self.check(iteration, state)
-        return check_of(self.bound.at(iteration.point(state)[0]), self.tol, self._rests)
+        return self._checked(iteration.point(state)[0])

@@ -24,7 +24,7 @@ from ccmac.linalg.blocks import dense
 from ccmac.objectives import Limited
 from ccmac.objectives.base import Function
 from ccmac.objectives.polyhedral import Polyhedral
-from ccmac.problem.agent import ConicRows
+from ccmac.problem import Agent
 from ccmac.workspace.base import Workspace
 
 Sparse = Any  # a scipy.sparse.csr_array
@@ -177,96 +177,74 @@ def conic_forms(work: Workspace) -> list[Polyhedral]:
 def conic_models(work: Workspace, forms: list[Polyhedral]) -> list[StandardForm]:
     """The standard forms of the agents held here."""
     problem = work.problem
-    models = []
-    for form, (i, agent) in zip(forms, problem.agents.items(), strict=True):
-        blocks = {name: getattr(agent, name) for name in "ABCD"}
-        right = {name: getattr(agent, name) for name in "bce"}
-        own = agent.conic(problem.d[i], problem.q)
-        models.append(model(form, problem.d[i], blocks, right, problem.m, own))
-    return models
+    pairs = zip(forms, problem.agents.items(), strict=True)
+    return [_model(form, agent, problem.d[i], problem.m) for form, (i, agent) in pairs]
 
 
-def model(
-    form: Polyhedral,
-    d: int,
-    blocks: dict[str, Any],
-    right: dict[str, Array | None],
-    m: int,
-    conic: ConicRows | None = None,
-) -> StandardForm:
-    """From an objective, blocks A, B, C, D (None: absent) and their right-hand sides b, c, e."""
+def _model(form: Polyhedral, agent: Agent, d: int, m: int) -> StandardForm:
+    """From an objective and an agent's blocks."""
     q = len(form.g) - d
     aux = sum(len(term.a) for term in form.terms)
     size = d + aux
     rows: list[Rows] = []
 
-    def add(name: str, on_x: Any, on_t: Any, on_z: Any, h: Array, *cones: Cone) -> None:
-        if not len(h):
+    def add(name: str, on_x: Any, on_t: Any, on_z: Any, h: Array | None, *cones: Cone) -> None:
+        count = max((M.shape[0] for M in (on_x, on_t, on_z) if M is not None), default=0)
+        if not count:
             return
-        G = sp.hstack([_matrix(on_x, len(h), d), _matrix(on_t, len(h), aux)])
-        rows.append(Rows(name, sp.csr_array(G), _matrix(on_z, len(h), q), h, cones))
+        G = sp.hstack([_matrix(on_x, count, d), _matrix(on_t, count, aux)])
+        h = np.zeros(count) if h is None else np.asarray(h, dtype=np.float64)
+        cones = cones or (Zero(count),)
+        rows.append(Rows(name, sp.csr_array(G), _matrix(on_z, count, q), h, cones))
 
-    for name, side, x_side in (("C", "c", True), ("D", "e", False)):
-        block = blocks.get(name)
-        if block is not None:
-            M = _matrix(block, block.shape[0], d if x_side else q)
-            given = right.get(side)
-            h = np.zeros(M.shape[0]) if given is None else np.asarray(given, dtype=np.float64)
-            on_x = M if x_side else None
-            add(name, on_x, None, None if x_side else M, h, Zero(max(len(h), 1)))
+    add("C", agent.C, None, None, agent.c)
+    add("D", None, None, agent.D, agent.e)
     start = 0
-    free = []
+    signed = [np.zeros(0, dtype=np.int64)]
     for term in form.terms:
-        count = len(term.h)
         R = sp.csr_array(term.R)
-        T = sp.hstack(
-            [sp.csr_array((count, start)), term.T, sp.csr_array((count, aux - start - len(term.a)))]
-        )
-        add("epigraphs", R[:, :d], T, R[:, d:], term.h, Zero(max(count, 1)))
-        signed = np.isfinite(term.lower)
-        free.append(start + np.flatnonzero(signed))
+        moves = sp.coo_array(term.T)
+        T = sp.csr_array((moves.data, (moves.row, moves.col + start)), shape=(len(term.h), aux))
+        add("epigraphs", R[:, :d], T, R[:, d:], term.h)
+        signed.append(start + np.flatnonzero(np.isfinite(term.lower)))
         start += len(term.a)
     lower = form.lower
     upper = form.upper
-    fixed = np.flatnonzero(lower == upper)
+    one = sp.eye_array(d + q, format="csr")
+    fixed = one[np.flatnonzero(lower == upper)]
+    add("fixed", fixed[:, :d], None, fixed[:, d:], lower[lower == upper])
+    signs = -sp.eye_array(aux, format="csr")[np.concatenate(signed)]
+    add("signs", None, signs, None, None, Nonnegative(max(signs.shape[0], 1)))
     below = np.flatnonzero(np.isfinite(lower) & (lower != upper))
     above = np.flatnonzero(np.isfinite(upper) & (lower != upper))
-    one = sp.eye_array(d + q, format="csr")
-    add("fixed", one[fixed][:, :d], None, one[fixed][:, d:], lower[fixed], Zero(max(len(fixed), 1)))
-    signs = np.concatenate([np.zeros(0, dtype=np.int64), *free])
-    picked = -sp.eye_array(aux, format="csr")[signs]
-    add("signs", None, picked, None, np.zeros(len(signs)), Nonnegative(max(len(signs), 1)))
     for name, at, sign, ends in (("lower", below, -1.0, lower), ("upper", above, 1.0, upper)):
         M = sign * one[at]
         add(name, M[:, :d], None, M[:, d:], sign * ends[at], Nonnegative(max(len(at), 1)))
-    if conic is not None:
-        add("cones", conic.G, None, conic.H, conic.h, *conic.cone.cones)
+    own = agent.conic(d, q)
+    if own is not None:
+        add("cones", own.G, None, own.H, own.h, *own.cone.cones)
     H = sp.csr_array(form.H)
     parts: dict[str, slice] = {}
     start = 0
     for row in rows:
-        before = parts.get(row.name)
-        parts[row.name] = slice(start if before is None else before.start, start + len(row.h))
+        first = parts.get(row.name, slice(start, start)).start
         start += len(row.h)
-    P = sp.block_diag([H[:d, :d], sp.csr_array((aux, aux))], format="csr")
-    P_z = sp.vstack([H[:d, d:], sp.csr_array((aux, q))], format="csr")
-    slopes = [-form.g[:d], *(term.a for term in form.terms)]
-    A = _matrix(blocks.get("A"), m, d)
-    b = right.get("b")
+        parts[row.name] = slice(first, start)
+    A = _matrix(agent.A, m, d)
     return StandardForm(
         d,
-        P,
-        P_z,
+        sp.block_diag([H[:d, :d], sp.csr_array((aux, aux))], format="csr"),
+        sp.vstack([H[:d, d:], sp.csr_array((aux, q))], format="csr"),
         sp.csr_array(H[d:, d:]),
-        np.concatenate(slopes),
+        np.concatenate([-form.g[:d], *(term.a for term in form.terms)]),
         -form.g[d:],
         sp.csr_array(sp.vstack([sp.csr_array((0, size)), *(row.G for row in rows)])),
         sp.csr_array(sp.vstack([sp.csr_array((0, q)), *(row.H for row in rows)])),
         np.concatenate([np.zeros(0), *(row.h for row in rows)]),
         ProductCone([cone for row in rows for cone in row.cones]),
         sp.csr_array(sp.hstack([A, sp.csr_array((m, aux))])),
-        _matrix(blocks.get("B"), m, q),
-        np.zeros(m) if b is None else np.asarray(b, dtype=np.float64),
+        _matrix(agent.B, m, q),
+        np.zeros(m) if agent.b is None else np.asarray(agent.b, dtype=np.float64),
         parts,
         (below, above),
         tuple(_smooth(function, at, d, aux) for function, at in form.smooth),
