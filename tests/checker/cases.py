@@ -49,6 +49,20 @@ def vertical(loss: str) -> Callable[[np.random.Generator], Made]:
     return make
 
 
+def estimated(loss: str) -> Callable[[np.random.Generator], Made]:
+    """The same with an intercept and weights of the rows, as the estimators have it."""
+
+    def make(random: np.random.Generator) -> Made:
+        X, y = table(random)
+        if loss not in ("logistic", "hinge"):
+            y = np.round(np.exp(0.3 * X[:, 0]) + random.uniform(size=len(y)), 2)
+        weights = random.uniform(0.5, 2.0, len(y))
+        more: dict[str, Any] = {"intercept": True, "sample_weight": weights}
+        return ccmac.vfl.problem(X, y, 4, loss=loss, **more), {}
+
+    return make
+
+
 def mixed(random: np.random.Generator) -> Made:
     """All four kinds of rows, some of them twice; curvature on their kernel only."""
     agents = []
@@ -177,6 +191,10 @@ CASES: dict[str, tuple[Callable[[np.random.Generator], Made], str]] = {
     "ridge": (vertical("squared"), "optimal"),
     "vertical logistic": (vertical("logistic"), "optimal"),
     "huber": (vertical("huber"), "optimal"),
+    "quantiles": (estimated("quantile"), "optimal"),
+    "support vectors": (estimated("hinge"), "optimal"),
+    "classes": (estimated("logistic"), "optimal"),
+    "counts": (estimated("poisson"), "optimal"),
     "mixed": (mixed, "optimal"),
     "logistic": (logistic, "optimal"),
     "masked": (masked, "optimal"),

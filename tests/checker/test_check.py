@@ -183,10 +183,21 @@ def at_the_edge(name: str, place: Path, shift: float) -> list[tamper.Folder]:
     return found
 
 
+SHARP = (
+    "half bounded",
+    "inequalities",
+    "ridge",
+    "vertical logistic",
+    "logistic",
+    "classes",
+    "counts",
+)
+
+
 @pytest.fixture(scope="module")
 def edges(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[tamper.Folder, str]]:
     found = []
-    for name in ("half bounded", "inequalities", "ridge", "vertical logistic", "logistic"):
+    for name in SHARP:
         place = tmp_path_factory.mktemp(name.replace(" ", "-"))
         for folder in at_the_edge(name, place, 1e-3):
             found.append((folder, ccmac_check.check(folder.problem, folder.result)[0]))
@@ -197,7 +208,10 @@ def edges(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[tamper.Folder,
 
 
 def test_the_edge_is_sharp(edges: list[tuple[tamper.Folder, str]]) -> None:
-    assert [status for _, status in edges[:10]] == ["confirmed", "not confirmed"] * 5
+    assert [status for _, status in edges[: 2 * len(SHARP)]] == [
+        "confirmed",
+        "not confirmed",
+    ] * len(SHARP)
 
 
 CHANGES = [
@@ -213,6 +227,9 @@ CHANGES = [
     ("rise = (slope * d).sum()", "rise = -(slope * d).sum()"),
     ("- (y * problem.v).sum()) / UP", "+ (y * problem.v).sum()) / UP"),
     ("1 / (1 + exp(v))", "exp(v) / (1 + exp(v))"),
+    ("w * (means - y", "w * (means + y"),
+    ("return low, (norm(high - low)", "return high + 1, (norm(high - low)"),
+    ("self.drafts[key][2] += w", "self.drafts[key][2] += 0"),
 ]
 
 
