@@ -126,6 +126,19 @@ def test_what_is_sent_are_columns_that_were_turned() -> None:
         assert np.abs(alike).max() < 1 - 1e-6
 
 
+def test_huber_of_an_exact_fit_with_dependent_columns() -> None:
+    """Of all weights that fit the shortest, with the least scale there is."""
+    random = np.random.default_rng(2)
+    kinds = [random.integers(0, k, ROWS) for k in (3, 4, 6)]
+    X = np.hstack([np.eye(k)[own] for k, own in zip((3, 4, 6), kinds, strict=True)])
+    y = X @ random.standard_normal(13) + 1.0
+    model = VerticalHuber(parties=3).fit(X, y)
+    assert model.result_.status == "optimal"
+    assert model.result_.ledger.total("averagings") <= 12
+    assert model.scale_ == pytest.approx(1e-6 * y.std())
+    np.testing.assert_allclose(model.coef_, np.linalg.pinv(X - X.mean(0)) @ y, atol=1e-5)
+
+
 def test_huber_on_columns_as_they_come() -> None:
     """Deviations from 0.003 to 600 and hardly any penalty; the objective is the least known."""
     X, y = load_breast_cancer(return_X_y=True)

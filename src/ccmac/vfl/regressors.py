@@ -39,7 +39,15 @@ except ImportError:  # estimators has said so
     raise
 
 VALUE = 0.01  # times tol, squared: an error of the value that will do for Huber
-LEAST_SCALES = (0.3, 0.03, 3e-3, 3e-4, 3e-5, 1e-6)  # of the labels' deviation, one after the other
+SMALLEST = 1e-6
+LEAST_SCALES = (
+    0.3,
+    0.03,
+    3e-3,
+    3e-4,
+    3e-5,
+    SMALLEST,
+)  # of the labels' deviation, one after the other
 
 
 class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc]
@@ -311,13 +319,17 @@ class VerticalHuber(VerticalRegressor):
         spread = math.sqrt(float(np.cov(data.y, aweights=weights, ddof=0))) if data.rows > 1 else 0
         iterations = 0
         start = None
+        alone = False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of the scales that are tried
             for share in LEAST_SCALES:
+                if alone and share > SMALLEST:
+                    continue  # there the least is no harder than others
                 least = share * (spread or 1.0)
                 model = self._model(data, "huber", alpha / data.total, delta=epsilon, least=least)
                 problem = self._solved(data, model, start, VALUE)
                 start = self.result_
+                alone = start.plan is not None and start.plan.realization == "range"
                 iterations = iterations + self.n_iter_
                 loss: Any = problem.agents[0].objective
                 scale = loss.z_part.fitted(np.asarray(self.result_.z))[1]

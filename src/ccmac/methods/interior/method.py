@@ -121,7 +121,7 @@ class CrossIpm(Method):
         stopping = None
         if not request.reference:
             goal = Goal(request.tol, self.accuracy, self.radius)
-            judge = AloneJudge(iteration, goal, found, (request.x0, request.z0))
+            judge = AloneJudge(work, explicit, goal, found, (request.x0, request.z0))
             stopping = Stop(judge, every=True)
         settings = {"columns": len(iteration.turned.E), "reveals": "A_i H_i^-1 A_i'"}
         why = "a loss with kinks that all know, few columns: all of them once, turned"

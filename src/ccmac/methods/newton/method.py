@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccmac.certificates.gap import Goal
 from ccmac.certificates.stopping import Stop
 from ccmac.certificates.structure import ExplicitBound, ExplicitJudge
 from ccmac.errors import MethodRefused
@@ -29,8 +30,10 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, option, vector
 from ccmac.methods.direct import Whitened
+from ccmac.methods.interior.alone import Alone, AloneJudge
 from ccmac.methods.newton.compressed import RangeNewton, has_range
 from ccmac.methods.newton.eliminated import ALIKE, EliminatedNewton
+from ccmac.objectives.concomitant import ConcomitantHuber
 from ccmac.plans import SKETCH, SUM
 from ccmac.workspace import Workspace
 from ccmac.workspace.dual import Explicit, planned_size
@@ -197,6 +200,7 @@ class SummedNewton(Iteration[SummedState]):
         return Cost(argmins=1, gradients=1) + self.runtime.average_cost(width)
 
 
+STEEP = 1e-2  # least scale over the labels' deviation: Newton's steps lose their digits
 REVEAL = "range: columns may be sent once, turned (A_i H_i^-1 A_i'); sketch: single images of them"
 USUAL = 7  # iterations of the summed form, as counted on random problems (6 to 9)
 
@@ -307,13 +311,20 @@ class CrossNewton(Method):
         return min(planned if self.sketch is None else self.sketch, explicit.rank)
 
     def _range(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:
-        iteration = RangeNewton(work, explicit)
-        stopping = None
-        if not request.reference:
+        iteration: RangeNewton | Alone
+        judge: ExplicitJudge | AloneJudge
+        h = explicit.parts[0]
+        if isinstance(h, ConcomitantHuber):
+            small = h.least < STEEP * float(np.std(h.y))
+            iteration = Alone(work, explicit) if small else RangeNewton(work, explicit)
+            start = request.x0, request.z0
+            judge = AloneJudge(work, explicit, Goal(request.tol), {}, start)
+        else:
+            iteration = RangeNewton(work, explicit)
             bound = ExplicitBound(work, explicit, iteration.convexity)
             judge = ExplicitJudge(bound, request.tol, iteration.refined)
-            stopping = Stop(judge, every=True)
-        settings = {"columns": len(iteration.E), "reveals": "A_i H_i^-1 A_i'"}
+        stopping = None if request.reference else Stop(judge, every=True)
+        settings = {"columns": len(iteration.turned.E), "reveals": "A_i H_i^-1 A_i'"}
         why = "few columns: all of them once, turned"
         return Prepared(iteration, stopping, "range", why, settings, proves=True)
 
