@@ -2,7 +2,8 @@
 
     python benchmarks/intersection.py [--keys 1000000] [--parties 3]
 
-Prints the time of the join, CPU time with waiting, and the keys that all have. Needs ``mpiexec`` and ``ccmac[owners]``.
+Prints the time of the join, CPU time with waiting, and the keys that all have. Needs ``mpiexec``
+and ``ccmac[owners]``.
 """
 
 from __future__ import annotations
