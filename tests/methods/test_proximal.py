@@ -40,8 +40,8 @@ def begun(kind: str) -> tuple[ProximalPrimalDual, Any, Workspace]:
 @pytest.mark.parametrize("kind", ["simple", "smooth", "both"])
 @pytest.mark.parametrize("anchored", [True, False])
 def test_slopes_are_subgradients_up_to_their_slack(kind: str, anchored: bool) -> None:
-    """F(u) >= F(w) + <slope, u - w> - slack for every u, of last points and of averages."""
-    iteration, state, work = begun(kind)
+    """F(u) >= F(w) + <slope, u - w> - slack for every u."""
+    iteration, state, _ = begun(kind)
     iteration.anchored = anchored
     assert (iteration.parts.smooth is None) == (kind == "simple")
     objective = iteration.realized.objective
@@ -51,23 +51,11 @@ def test_slopes_are_subgradients_up_to_their_slack(kind: str, anchored: bool) ->
     def F(u: Any) -> float:
         return float(objective.values(u).sum())
 
-    seen = set()
-    before = list[Any]()
     for _ in range(12):
         state = iteration.step(state)
-        before = [*before, (state.w.copy(), state.slope.copy(), state.slack)][-state.inner :]
-        for name, (w, slope, slack) in iteration.candidates(state).items():
-            seen.add(name)
-            work.runtime.average(np.zeros((2, 1)))  # what rides is told now
-            room = slack()
-            assert room >= 0
-            if name == "average":
-                points, slopes, slacks = (np.array(part) for part in zip(*before, strict=True))
-                assert w == pytest.approx(points.mean(axis=0))
-                assert slope == pytest.approx(slopes.mean(axis=0))
-                products = np.sum(points * slopes, axis=1) + slacks
-                assert room == pytest.approx(max(products.mean() - slope @ w, 0.0), abs=1e-12)
-            for size in (1e-3, 1.0, 10.0):
-                u = w + size * random.standard_normal(w.shape)
-                assert F(u) >= F(w) + float(slope @ (u - w)) - room - 1e-12 * (1 + abs(F(u)))
-    assert seen == {"last", "average"}
+        w = state.w.copy()
+        assert state.slack >= 0
+        for size in (1e-3, 1.0, 10.0):
+            u = w + size * random.standard_normal(w.shape)
+            bound = F(w) + float(state.slope @ (u - w)) - state.slack
+            assert F(u) >= bound - 1e-12 * (1 + abs(F(u)))

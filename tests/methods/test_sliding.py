@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import ccmac
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods import CrossSliding
-from ccmac.objectives import L1, Hinge, MaxAffine, SquaredDistance, Sum
+from ccmac.objectives import L1, MaxAffine, SquaredDistance, Sum
 from ccmac.paper.schedules.sliding import balanced_phase, certified_phases
 from methods.convex_problems import case
 
@@ -173,17 +173,6 @@ def test_strong_convexity_bounds_the_error(seed: int) -> None:
     assert error <= result.error_bound <= 0.5 * sample.radius
 
 
-def test_last_iterate_and_average_are_both_reported() -> None:
-    """And the better one is returned."""
-    stack, value, _, _ = absolute_stack(3)
-    result = ccmac.solve(stack, tol=1e-3)
-    found = result.certificates
-    assert result.status == "optimal"
-    assert {"gap_last", "gap_average", "point"} <= set(found)
-    assert result.objective - value <= 1e-3 * max(1.0, value)
-    assert result.objective - value <= found["gap"] + 1e-12
-
-
 def test_boxes_pass_through_proximal_steps_only() -> None:
     """Elsewhere they are refused by name."""
     sample = case("box", 0)
@@ -279,15 +268,3 @@ def test_rows_hold_to_tol_however_large_the_objective() -> None:
     off = np.abs(A @ x - side) / length / np.maximum(1.0, side / length)
     assert result.status == "optimal"
     assert off.max() <= tol
-
-
-def test_a_subgradient_that_vanishes_at_the_start_tells_nothing() -> None:
-    """The scores of both labels cancel at zero; the sum of all scores is 4, so that F* = 6."""
-    agents = [
-        ccmac.Agent(Hinge(np.ones((2, 4)), [1, -1]), A=np.eye(2), B=np.eye(2), b=np.ones(2))
-        for _ in range(2)
-    ]
-    asked = ccmac.methods.CrossSliding(scale=2.0)
-    result = ccmac.solve(ccmac.Problem(agents), "path", asked, 1e-3, max_iterations=200)
-    assert result.status == "optimal"
-    assert abs(result.objective - 6.0) <= 6e-3

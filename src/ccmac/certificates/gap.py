@@ -589,10 +589,9 @@ class GapCertifier(Certifier):
 
 
 class Prover(Protocol):
-    """An iteration that can bound its own gap; ``found`` is what it adds to the record."""
+    """An iteration that can bound its own gap."""
 
     certifier: GapCertifier
-    found: dict[str, float]
 
     def quick_gap(self, state: Any) -> PointGap | None:
         """A cheap bound (None: there is none yet)."""
@@ -648,7 +647,6 @@ class GapJudge(Judge):
     def _note(self, found: Gap) -> None:
         """Write what is known now."""
         self.record.update(found.record(self.goal))
-        self.record.update(self.prover.found)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One tight bound."""

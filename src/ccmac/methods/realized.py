@@ -235,13 +235,12 @@ class JudgedMethod(Method):
 
 # -- without strong convexity: a goal, proofs of it, the balance of steps --------------------------
 class ProvedIteration(RealizedIteration[S]):
-    """An iteration that can bound its own gap; ``found`` is what it adds to the record."""
+    """An iteration that can bound its own gap."""
 
     def __init__(self, certifier: GapCertifier, goal: Goal) -> None:
         super().__init__(certifier.realized)
         self.certifier = certifier
         self.goal = goal
-        self.found: dict[str, float] = {}
 
     def quick_gap(self, state: S) -> PointGap | None:
         """A cheap bound; none by default."""

@@ -13,7 +13,7 @@ enough since the last time. Kinks profit from that, several times over; a smooth
 over-relaxed steps and no anchor, (x, q) <- (x, q) + 1.8 ((w, p) - (x, q)). S is learned from the
 distances that the two sequences have travelled (see ``primal_dual``). Every step knows a
 subgradient of F at its own point, S (x - w) - q, so that the gap is bounded without further oracle
-calls, at the last point and at the average since the last restart.
+calls.
 
 Where only a part G of F = H + G has a prox, H is met by its gradient (Condat-Vu steps):
 
@@ -34,7 +34,6 @@ from typing import ClassVar
 import numpy as np
 
 from ccmac.certificates.gap import GapCertifier, GapJudge, Goal, PointGap
-from ccmac.certificates.realized import Later
 from ccmac.certificates.stopping import Stop
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
@@ -50,7 +49,7 @@ from ccmac.workspace import Workspace
 
 @dataclass(frozen=True)
 class ProximalState(State):
-    """(w, p), a subgradient of F at w up to ``slack``, (x, q), the start, the anchor, sums since.
+    """(w, p), a subgradient of F at w up to ``slack``, (x, q), the start, the anchor.
 
     ``count`` steps are done, ``inner`` since the anchor moved; ``first`` and ``length`` are the
     lengths of the first and the last but one of these: the last is known with the next message,
@@ -66,8 +65,6 @@ class ProximalState(State):
     p_start: Array = vector()
     w_anchor: Array = vector()
     p_anchor: Array = vector()
-    w_sum: Array = vector()
-    slope_sum: Array = vector()
     outgoing: Array = rows()
     weight: float = 1.0
     slack: float = 0.0
@@ -75,7 +72,6 @@ class ProximalState(State):
     inner: int = 0
     first: float = math.inf
     length: float = math.inf
-    products: float = 0.0
     energy: float = 0.0
 
 
@@ -98,22 +94,18 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
 
     def begin(self, w: Array, p: Array, multiplier: Array) -> ProximalState:
         """The anchor is at the start."""
-        slope, w_sum, slope_sum = (np.zeros_like(w) for _ in range(3))
-        (x, w_start, w_anchor), (q, p_start, p_anchor) = (
-            [v.copy() for _ in range(3)] for v in (w, p)
-        )
+        x, w_start, w_anchor = (w.copy() for _ in range(3))
+        q, p_start, p_anchor = (p.copy() for _ in range(3))
         return ProximalState(
             w,
             p,
-            slope,
+            np.zeros_like(w),
             x,
             q,
             w_start,
             p_start,
             w_anchor,
             p_anchor,
-            w_sum,
-            slope_sum,
             np.zeros((self.space.count, 1)),
             self.weight,
         )
@@ -131,18 +123,14 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         slope = weight * step - q
         bent = np.zeros_like(step) if parts.smooth is None else parts.bend(step)
         slope += bent
-        rows = [space.partial_dots(u, v) for u, v in ((step, step), (bent, step), (slope, w))]
+        rows = [space.partial_dots(v, step) for v in (step, bent)]
         received = space.runtime.piggyback(np.hstack([*rows, state.outgoing]))
         high = 1.0
         p = q
         if not system.empty:
             high = system.interval.high
             p = q + (weight / high) * system.residual(2.0 * w - x)[0]
-        moved, slack, product, priced = (float(v) for v in received.value)
-        w_sum = state.w_sum
-        slope_sum = state.slope_sum
-        w_sum += w
-        slope_sum += slope
+        moved, slack, priced = (float(v) for v in received.value)
         # Of the step before: how far p moved is known with the next message.
         length = math.sqrt(state.energy + priced * high) if state.inner else math.inf
         before = state.length
@@ -152,7 +140,6 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
             p=p,
             slope=slope,
             slack=slack,
-            products=state.products + product + slack,
             length=length,
             first=length if state.inner == 1 else state.first,
             energy=weight * (weight * moved + slack),
@@ -195,12 +182,9 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
             q=p,
             w_anchor=w,
             p_anchor=p,
-            w_sum=np.zeros_like(w),
-            slope_sum=np.zeros_like(w),
             inner=0,
             first=math.inf,
             length=math.inf,
-            products=0.0,
         )
 
     def _restarts(self, state: ProximalState, before: float) -> bool:
@@ -221,46 +205,20 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         """1 prox, 1 residual that carries scalars; with H 1 gradient."""
         width = self.system.width + self.space.q
         plain = Cost(proxes=1) + self.space.runtime.with_piggybacked(
-            self.residual_cost, 4, width=width
+            self.residual_cost, 3, width=width
         )
         smooth = self.parts.smooth
         return plain if smooth is None else plain + smooth.cost
 
-    # -- bounds ------------------------------------------------------------------------------------
-    def candidates(self, state: ProximalState) -> dict[str, tuple[Array, Array, Later]]:
-        """(point, subgradient, slack) of the last iterate and of the average."""
-        found: dict[str, tuple[Array, Array, Later]] = {}
-        found["last"] = state.w, state.slope, lambda: state.slack
-        if state.inner > 1:
-            point = state.w_sum / state.inner
-            slope = state.slope_sum / state.inner
-            product = self.space.piggyback((slope, point))
-            found["average"] = (
-                point,
-                slope,
-                lambda: max(state.products / state.inner - float(product.value[0]), 0.0),
-            )
-        return found
-
-    def _best(self, state: ProximalState) -> tuple[str, PointGap]:
-        gaps = {}
-        for name, (point, slope, slack) in self.candidates(state).items():
-            gaps[name] = self.certifier.gap(point, slope, state.p, slack=slack)
-        bounds = {name: gap.bound(gap.required(self.goal)) for name, gap in gaps.items()}
-        self.found = {f"gap_{name}": bound for name, bound in bounds.items()}
-        name = min(bounds, key=lambda key: bounds[key])
-        return name, gaps[name]
-
-    def quick_gap(self, state: ProximalState) -> PointGap | None:
-        """The better of the two bounds with the dual at hand: 2 residuals, 2 averagings."""
-        return self._best(state)[1]
+    def quick_gap(self, state: ProximalState) -> PointGap:
+        """At the last iterate with the dual at hand: a residual, an averaging."""
+        return self.certifier.gap(state.w, state.slope, state.p, slack=lambda: state.slack)
 
     def tight_gap(self, state: ProximalState) -> PointGap:
-        """At the repaired better point."""
-        name, _ = self._best(state)
-        point, slope, slack = self.candidates(state)[name]
-        found = self.certifier.tight_subgradient(point, slope, self.goal, slack)
-        return replace(found, source=name)
+        """At the repaired iterate."""
+        slack = state.slack
+        found = self.certifier.tight_subgradient(state.w, state.slope, self.goal, lambda: slack)
+        return replace(found, source="last")
 
 
 @dataclass(frozen=True)

@@ -101,13 +101,12 @@ def certified_phases(
 
 @dataclass(frozen=True)
 class SlidingState(State):
-    """The output w, the last u, the sequences of the module text, s (``dual``) and p = K'y.
+    """The output w, the sequences of the module text, s (``dual``) and p = K'y.
 
     ``outer`` steps of the current phase are done, and ``phase`` phases before it.
     """
 
     w: Array = vector()
-    last: Array = vector()
     x: Array = vector()
     x_before: Array = vector()
     hat: Array = vector()
@@ -137,7 +136,6 @@ class Sliding(ProvedIteration[SlidingState]):
         zeros = self.space.zeros
         return SlidingState(
             w=w,
-            last=w.copy(),
             x=w.copy(),
             x_before=w.copy(),
             hat=w.copy(),
@@ -196,9 +194,7 @@ class Sliding(ProvedIteration[SlidingState]):
         hat = total / (0.5 * phase.inner * (phase.inner + 3))
         mean = state.mean
         mean += hat
-        return replace(
-            state, x_before=x, x=u, last=u, hat=hat, dual=dual, p=p, outer=state.outer + 1
-        )
+        return replace(state, x_before=x, x=u, hat=hat, dual=dual, p=p, outer=state.outer + 1)
 
     def _onto_ball(self, u: Array, centre: Array, radius: float) -> Array:
         """Projection onto B(centre, radius); one norm over all agents."""
@@ -211,16 +207,12 @@ class Sliding(ProvedIteration[SlidingState]):
         return state.phase >= len(self.phases)
 
     def tight_gap(self, state: SlidingState) -> PointGap:
-        """At the repaired average; the last iterate's bound is reported next to it (1 gradient).
+        """At the repaired average.
 
         For a strongly convex F the theorem bounds the error too: ||w - w*||^2 / 2 <= eps.
         """
         slope = self.objective.gradient(state.w)
         average = self.certifier.tight_subgradient(state.w, slope, self.goal, zero)
-        slope = self.objective.gradient(state.last)
-        last = self.certifier.gap(state.last, slope, average.p, multiplier=average.multiplier)
-        for name, gap in (("average", average), ("last", last)):
-            self.found[f"gap_{name}"] = gap.bound(gap.required(self.goal))
         error = average.error
         if self.finished(state) and self.certifier.mu > 0:
             error = min(math.sqrt(2.0 * self.goal.absolute / self.certifier.mu), error)
