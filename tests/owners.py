@@ -114,8 +114,13 @@ patience = {patience}
 def start(
     folder: Path, i: int, arguments: Sequence[str] = (), **more: str
 ) -> subprocess.Popen[str]:
+    return command("agent", str(folder / f"me-{i}.toml"), "--json", *arguments, **more)
+
+
+def command(*words: str, **more: str) -> subprocess.Popen[str]:
+    """``ccmac`` with these words, in a process of its own."""
     return subprocess.Popen(
-        [*COMMAND, "agent", str(folder / f"me-{i}.toml"), "--json", *arguments],
+        [*COMMAND, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

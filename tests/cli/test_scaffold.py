@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import configparser
+import shutil
+import signal
 import stat
+import time
 import tomllib
 from pathlib import Path
 
@@ -17,7 +20,7 @@ import ccmac
 from ccmac.cli.main import main
 from ccmac.owners.own_file import run_own
 from ccmac.vfl.files import read_model
-from owners import free_ports
+from owners import command, finish, free_ports
 
 pytest.importorskip("cryptography")
 
@@ -84,6 +87,39 @@ def test_parties_who_take_no_connections(tmp_path: Path, capfd: pytest.CaptureFi
         np.concatenate(parts) * X.std(ddof=0), joined.coef_, rtol=1e-4, atol=1e-6
     )
     assert all(commented(place / name / "me.toml") for name in names)
+
+
+def test_a_killed_party_ends_the_run_and_all_continue_to_the_same_bits(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """kill -9 of one of three after its first checkpoint; then all are started again."""
+    names = ["bank", "shop", "clinic"]
+    place = tmp_path / "credit"
+    new = ["vfl", "new", str(place), "--parties", ",".join(names), "--port", fresh_port()]
+    assert main(new) == 0
+    for name in names:
+        file = place / name / "me.toml"
+        text = file.read_text().replace("every = 50", "every = 1")
+        text = text.replace("patience = 60.0", "patience = 3.0")
+        file.write_text(text.replace("tol = 1e-6", 'method = "cross-apapc"\ntol = 1e-10'))
+    whole = shutil.copytree(place, tmp_path / "whole")
+    jobs = {name: command("vfl", "party", str(place / name / "me.toml")) for name in names}
+    deadline = time.monotonic() + 60
+    while not list((place / "shop" / "state").glob("state-*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    jobs["shop"].kill()
+    ended = finish(list(jobs.values()))
+    assert [code for code, _, _ in ended] == [1, -signal.SIGKILL, 1], ended
+    for k in (0, 2):
+        assert "agent 1: has not been heard of for 3 s" in ended[k][2]
+    capfd.readouterr()
+    assert main(["owners", "try", str(place)]) == 0
+    assert capfd.readouterr().out.count("continues after iteration") == len(names)
+    assert main(["owners", "try", str(whole)]) == 0
+    for name in names:
+        for file in ("model.json", "weights.csv", "scores.csv"):
+            again, once = (folder / name / "result" / file for folder in (place, whole))
+            assert again.read_bytes() == once.read_bytes()
 
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
