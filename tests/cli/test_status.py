@@ -50,7 +50,7 @@ def test_the_page_the_metrics_the_log_and_who_stopped(
             metrics = _read(port, "/metrics")
         except OSError:
             continue
-    assert 'ccmac_connected{agent="1"} 1' in metrics
+    assert 'ccmac_connected{agent="1",name="agent-1"} 1' in metrics
     assert "<td>agent-1</td><td>connected</td>" in page
     assert "<script" not in page
     assert "http://" not in page
@@ -84,11 +84,11 @@ def test_whoever_does_not_come_is_named_while_it_is_waited_for(
     folder = trial(tmp_path / "trial", problem)
     for i in range(N):
         file = folder / f"me-{i}.toml"
-        file.write_text(f"wait = 12.0\n{file.read_text()}")
+        file.write_text(f"wait = 10.5\n{file.read_text()}")
     ended = finish([start(folder, i) for i in (1, 2)])
     assert [code for code, _, _ in ended] == [1, 1]
-    assert re.search(r"waiting for agent 0 \(agent-0, 127.0.0.1:\d+\), 10 s of 12", ended[0][2])
-    assert "agent 0: did not come for 12 s" in ended[1][2]
+    assert re.search(r"waiting for agent 0 \(agent-0, 127.0.0.1:\d+\), 10 s of 10", ended[0][2])
+    assert "agent 0: did not come for 1" in ended[1][2]
 
 
 def test_a_place_that_cannot_be_used_is_one_line(
@@ -98,7 +98,7 @@ def test_a_place_that_cannot_be_used_is_one_line(
     me = str(folder / "me-0.toml")
     capsys.readouterr()
     for option, value, says in (
-        ("--log", str(tmp_path / "no" / "log"), "--log"),
+        ("--log", str(tmp_path / "no" / "log"), "log: No such file or directory"),
         ("--status", "nowhere", "is no address"),
         ("--status", "203.0.113.1:9", "cannot listen there"),
     ):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ccmac.cli.options import opt
-from ccmac.owners.scaffold import new_owners, run_all
+from ccmac.owners.scaffold import Scaffold, run_all
 
 app = typer.Typer(no_args_is_help=True, help="Runs between organisations: to begin with.")
 Place = Annotated[Path, typer.Argument(metavar="NAME", help="The folder of the run.")]
@@ -31,8 +32,15 @@ def new(
     cvxpy: Annotated[bool, opt("The example is in CVXPY.", "--cvxpy")] = False,
 ) -> None:
     """Make a folder for each owner: settings, keys, an example, and a README. It runs as it is."""
-    made = new_owners(place, agents.split(","), port, requests=requests, relay=relay, cvxpy=cvxpy)
+    made = Scaffold(place, agents.split(","), port, requests, relay).owners(cvxpy=cvxpy)
+    list_made(place, made, runs=not (requests or relay))
+
+
+def list_made(place: Path, made: Sequence[Path], *, runs: bool) -> None:
+    """The folders, and what comes next; whether all ``runs`` on this machine as it is."""
     typer.echo("\n".join(map(str, made)))
+    here = f"; all of them on this machine: ccmac owners try {place}" if runs else ""
+    typer.echo(f"next: README.md in every folder{here}", err=True)
 
 
 @app.command("try", epilog="Example: `ccmac owners try supply`")

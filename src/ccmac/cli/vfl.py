@@ -15,7 +15,7 @@ import typer
 
 from ccmac.api import make_runtime
 from ccmac.cli.options import AsJson, Log, Page, checkpoint, fitted, opt, print_json, watching
-from ccmac.cli.owners import ByRelay, Place, Port, Requests
+from ccmac.cli.owners import ByRelay, Place, Port, Requests, list_made
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
 from ccmac.network import as_network
@@ -94,10 +94,10 @@ def new(
     relay: ByRelay = None,
 ) -> None:
     """Make a folder for each party: settings, keys, an example, and a README. It runs as it is."""
-    from ccmac.owners.scaffold import new_parties
+    from ccmac.owners.scaffold import Scaffold
 
-    made = new_parties(place, parties.split(","), port, requests=requests, relay=relay)
-    typer.echo("\n".join(map(str, made)))
+    made = Scaffold(place, parties.split(","), port, requests, relay).parties()
+    list_made(place, made, runs=not (requests or relay))
 
 
 @app.command("party", epilog=EPILOG)

@@ -9,34 +9,42 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.runtime.links import Links
 from ccmac.texts import plain
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh"
-content="2"><title>ccmac: agent {me}</title><style>body{{font:16px system-ui;margin:2em;
+content="2"><title>ccmac: {me}</title><style>body{{font:16px system-ui;margin:2em;
 max-width:40em}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>
-<h1>Agent {me}: {phase}</h1><table>{rows}</table><h2>Neighbors</h2>
+<h1>{me}: {phase}</h1><table>{rows}</table><h2>Neighbors</h2>
 <table><tr><th>agent</th><th>name</th><th>state</th></tr>{peers}</table></html>"""
 METRICS = ("iteration", "bound", "rounds", "bytes", "seconds", "expected")
+SHOWN = {  # on the page
+    "method": "method",
+    "resumed": "continued after iteration",
+    "iteration": "iteration",
+    "expected": "iterations by the plan",
+    "bound": "error bound",
+    "rounds": "rounds",
+    "bytes": "bytes sent by the busiest agent",
+    "seconds": "seconds",
+    "left": "seconds left by the plan",
+}
 
 
 class RunStatus:
     """Facts of a run, as they come; shown where somebody has asked for them."""
 
     def __init__(self, log: Path | None = None, address: tuple[str, int] | None = None) -> None:
-        self.facts: dict[str, Any] = {"phase": "waiting", "iteration": 0}
-        self.links: Links | None = None
+        self.facts: dict[str, Any] = {"phase": "waiting for neighbors", "iteration": 0}
         self._log = log
         self._address = address
-        self._stream: TextIO | None = None
         self._begun = self._shown = self._logged = time.monotonic()
-        self._said: Any = print
 
     @contextmanager
     def of(self, links: Links) -> Iterator[None]:
@@ -44,21 +52,13 @@ class RunStatus:
         self.links = links
         self._said = links.say
         links.say = self._say
-        with ExitStack() as stack:
-            if self._log is not None:
-                try:
-                    self._stream = stack.enter_context(self._log.open("a", encoding="utf-8"))
-                except OSError as error:
-                    raise InputError(f"--log {self._log}: {error.strerror}") from None
-            if self._address is not None:
-                stack.enter_context(_server(self, self._address))
+        self._write("begun")
+        with nullcontext() if self._address is None else _server(self, self._address):
             try:
                 yield
             except BaseException as error:
                 self._write("failed", text=str(error))
                 raise
-            finally:
-                self._stream = None
 
     def note(self, facts: Mapping[str, Any]) -> None:
         """Something is known of the run."""
@@ -69,11 +69,9 @@ class RunStatus:
         if resumed := facts.get("resumed"):
             self._say(f"continues after iteration {resumed}, from its checkpoint")
         step = "iteration" in facts
-        # seconds between two iterations in the log
-        if not step or now - self._logged > 1.0:
+        if not step or now - self._logged > 1.0:  # seconds between two iterations in the log
             self._logged = now
             self._write("step" if step else "phase", **facts)
-        # seconds between two lines
         if step and now - self._shown > 10.0 and not sys.stderr.isatty():
             self._shown = now
             self._said(self.line())
@@ -99,18 +97,14 @@ class RunStatus:
         pace = (self.facts["seconds"] - self.facts["since"]) / done
         return float(max(expected - done, 0.0) * pace)
 
-    def peers(self) -> list[tuple[int, str, str]]:
-        """(agent, name, state) of every neighbor."""
-        links = {} if self.links is None else self.links.links
-        return [(peer.number, peer.name, peer.state) for peer in links.values()]
-
     def page(self) -> str:
         """For a browser: nothing but this text, which comes anew every two seconds."""
-        shown = {**self.facts, "seconds left by the plan": self.left}
-        rows = "".join(_row(name, _readable(value)) for name, value in shown.items())
-        peers = "".join(_row(*peer) for peer in self.peers())
-        me = None if self.links is None else self.links.me
-        return PAGE.format(me=me, phase=html.escape(self.facts["phase"]), rows=rows, peers=peers)
+        known = {**self.facts, "left": self.left}
+        rows = [_row(name, _readable(known[key])) for key, name in SHOWN.items() if known.get(key)]
+        peers = [_row(peer.number, peer.name, peer.state) for peer in self.links.links.values()]
+        phase = html.escape(known["phase"])
+        me = html.escape(self.links.names[self.links.me])
+        return PAGE.format(me=me, phase=phase, rows="".join(rows), peers="".join(peers))
 
     def metrics(self) -> str:
         """In the text format of Prometheus."""
@@ -120,8 +114,9 @@ class RunStatus:
             if value is not None and math.isfinite(value):
                 lines += [f"# TYPE ccmac_{name} gauge", f"ccmac_{name} {float(value)!r}"]
         lines.append("# TYPE ccmac_connected gauge")
-        for number, _, state in self.peers():
-            lines.append(f'ccmac_connected{{agent="{number}"}} {int(state == "connected")}')
+        for peer in self.links.links.values():
+            there = int(peer.state == "connected")
+            lines.append(f'ccmac_connected{{agent="{peer.number}",name="{peer.name}"}} {there}')
         return "\n".join(lines) + "\n"
 
     def _say(self, line: str) -> None:
@@ -129,10 +124,10 @@ class RunStatus:
         self._write("line", text=line)
 
     def _write(self, kind: str, **facts: Any) -> None:
-        if self._stream is not None:
-            entry = {"time": time.time(), "event": kind, **plain(facts)}
-            self._stream.write(json.dumps(entry) + "\n")
-            self._stream.flush()
+        if self._log is not None:
+            with self._log.open("a", encoding="utf-8") as stream:
+                entry = {"time": time.time(), "event": kind, **plain(facts)}
+                stream.write(json.dumps(entry) + "\n")
 
 
 def _row(*cells: Any) -> str:
@@ -140,7 +135,7 @@ def _row(*cells: Any) -> str:
 
 
 def _readable(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 @contextmanager
@@ -170,12 +165,9 @@ def _server(status: RunStatus, address: tuple[str, int]) -> Iterator[None]:
     except OSError as error:
         where = f"{address[0]}:{address[1]}"
         raise InputError(f"--status {where}: cannot listen there ({error.strerror})") from None
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield
     finally:
         server.shutdown()
         server.server_close()
-        thread.join()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -72,7 +73,9 @@ class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.names[agent] if self.names else f"agent-{agent}"
 
     def problem(self, i: int, agent: Agent) -> Problem:
-        """The whole problem, of which agent ``i`` alone is here."""
+        """The whole problem, of which agent ``i`` alone is here, by its name in this file."""
+        if agent.name is None and self.names:
+            agent = replace(agent, name=self.names[i])
         return Problem(
             {i: agent},
             n=self.agents,
