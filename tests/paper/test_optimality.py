@@ -93,10 +93,9 @@ def test_smooth_convex_rows_stay_above_the_bound(name: str) -> None:
 
 
 def test_a_maximum_of_affine_functions_is_not_for_subgradients() -> None:
-    rows = {row.method: row for row in report(["max of coordinates"])}
-    assert rows["cross-sliding"].ratio >= 100.0
-    assert rows["cross-ipm"].measured == 0  # it minimises the pieces instead
-    assert rows["cross-ipm"].iterations <= 10
+    [row] = report(["max of coordinates"])
+    assert row.measured == 0  # cross-ipm minimises the pieces instead
+    assert row.iterations <= 10
 
 
 def test_subgradients_reveal_one_place_each() -> None:

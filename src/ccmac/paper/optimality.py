@@ -19,8 +19,8 @@ spectral estimates of the setup spend more rounds than the chain is long.)
 Without strong convexity the target is half the distance to the solution, RelErr <= 1/4: a point of
 accuracy mu R^2/24 in value and feasibility is that near (Equation eq:cvxlf-nesting). ``scheduled``
 is what the certified schedule would take for that accuracy: a proof of the order, with constants in
-the thousands. Of a maximum of affine functions subgradients learn one piece each, at constants as
-impractical; ``cross-ipm``, which minimises its pieces, needs none of them.
+the thousands. Of a maximum of affine functions subgradients learn one piece each; ``cross-ipm``,
+which minimises its pieces, needs none of them.
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ CONSTANTS = (
     "factor apart)."
 )
 IMPRACTICAL = (
-    "Certified schedules and maxima of affine functions by subgradients have constants that are "
-    "impractical: take the practical schedule (the default) for the first, and cross-ipm, which "
-    "auto takes, for the second."
+    "Certified schedules have constants that are impractical: take the practical schedule (the "
+    "default). Maxima of affine functions are for cross-ipm, which auto takes, not for subgradients."
 )
 
 
@@ -120,10 +119,7 @@ def families() -> dict[str, HardFamily]:
         "convex angle": HardFamily(angle, "rounds", *convex),
         "convex block": HardFamily(block, "affine", *convex),
         "max of coordinates": HardFamily(
-            partial(instances.max_of_coordinates, 8),
-            "gradients",
-            ("cross-sliding", "cross-ipm"),
-            "nonsmooth",
+            partial(instances.max_of_coordinates, 8), "gradients", ("cross-ipm",), "nonsmooth"
         ),
     }
     return found
