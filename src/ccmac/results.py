@@ -34,9 +34,10 @@ FEW = 5
 """Entries, agents and rows that the text of a result lists."""
 
 
-def _listed(values: dict[str, float]) -> str:
-    """The first of them, by name."""
-    text = ", ".join(f"{name} {value:.6g}" for name, value in list(values.items())[:FEW])
+def _listed(values: dict[str, float], plain: bool = False) -> str:
+    """The first of them, by name or ``plain``."""
+    first = list(values.items())[:FEW]
+    text = ", ".join(f"{value:.6g}" if plain else f"{name} {value:.6g}" for name, value in first)
     return text + (", ..." if len(values) > FEW else "")
 
 
@@ -270,13 +271,14 @@ class Result(Solution):
             lines.append(f"relative err  {self.relative_error:.3g}  (to the reference)")
         named = self.named
         if len(self.z):
-            lines.append(f"z             {_listed(named['z'])}")
+            plain = self.names is None or self.names.z is None
+            lines.append(f"z             {_listed(named['z'], plain)}")
         for name, block in list(named["x"].items())[:FEW]:
             if len(block):
                 entries = ", ".join(f"{value:.6g}" for value in block[:FEW])
                 lines.append(f"x of {name:<9}{entries}{', ...' if len(block) > FEW else ''}")
         if len(self.x) > FEW:
-            lines.append(f"              and {len(self.x) - FEW} agents more")
+            lines.append(f"              and {len(self.x) - FEW} more")
         shown = ", ".join(f"{k} {v:.1e}" for k, v in self.residuals.items())
         if shown:
             lines.append(f"residuals     {shown}")

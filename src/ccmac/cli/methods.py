@@ -22,3 +22,4 @@ def show(as_json: AsJson = False) -> None:
             f"{name:<20}{about['summary']}; needs: {needs}", WIDTH, subsequent_indent=" " * 20
         )
         typer.echo(text)
+    typer.echo("auto, the default, takes the one that suits the problem: ccmac plan says which.")

@@ -236,7 +236,7 @@ class CrossApapc(RealizedMethod):
     """
 
     name = "cross-apapc"
-    summary = "accelerated primal-dual steps after separate channel normalization (the default)"
+    summary = "accelerated primal-dual steps after separate channel normalization"
     needs = frozenset({"smooth", "strongly convex"})
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:

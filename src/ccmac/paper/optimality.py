@@ -53,7 +53,7 @@ CONSTANTS = (
 )
 IMPRACTICAL = (
     "Certified schedules have constants that are impractical: take the practical schedule (the "
-    "default). Maxima of affine functions are for cross-ipm, which auto takes, not for subgradients."
+    "default). Maxima of affine functions are for cross-ipm, which auto takes."
 )
 
 

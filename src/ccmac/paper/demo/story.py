@@ -112,8 +112,8 @@ def tell(story: Story) -> list[str]:
         f"{s.plan.iterations or 0:.0f} iterations, {predicted.get('rounds', 0):,.0f} rounds.",
         f"4. The solution\n"
         f"{s.result.status} after {s.result.iterations} iterations. Certified error at most "
-        f"{s.result.error_bound:.2g}, without knowing the solution. A direct solve in one place "
-        f"says {s.distance:.2g}. {s.accuracy:.1%} of the labels are met.",
+        f"{s.result.error_bound:.2g} (asked: {TOL:g} of its norm), without knowing the solution. "
+        f"A direct solve in one place says {s.distance:.2g}. {s.accuracy:.1%} of labels are met.",
         f"5. The bill\n"
         f"{ledger['gradients']:,} gradients, {sum(ledger[u] for u in 'AB'):,} block products and "
         f"{rounds:,} neighbor rounds; {ledger.of('setup')['rounds']:,} rounds of setup and "
