@@ -289,7 +289,7 @@ def _implied_by_objective(i: int, agent: Agent) -> int | None:
 
 
 def _rest(i: int, agent: Agent, size: int, name: str) -> int:
-    """What an objective's size leaves beside x or z."""
+    """What an objective's size leaves next to x or z."""
     rest = (agent.objective.dim or 0) - size
     if rest < 0:
         raise InputError(

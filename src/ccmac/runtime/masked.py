@@ -250,11 +250,11 @@ class Masks:
             rows.append(as_floats(key + len(proof).to_bytes(4, "little") + proof.ljust(room)))
         keys = {}
         for j, row in enumerate(runtime._gather(np.array(rows))):
-            told = as_key(row)
-            keys[j] = told[:32]
-            size = int.from_bytes(told[32:36], "little")
+            sent = as_key(row)
+            keys[j] = sent[:32]
+            size = int.from_bytes(sent[32:36], "little")
             if j not in runtime.owned:
-                runtime.transport.check(j, _statement(j, keys[j]), told[36:][:size])
+                runtime.transport.check(j, _statement(j, keys[j]), sent[36:][:size])
         masks.meet(keys)
         return masks
 
