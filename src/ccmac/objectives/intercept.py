@@ -157,6 +157,16 @@ class Intercept(Function):
         total = float(bend.sum())
         return (bend / total if total > 0 else bend), total
 
+    @property
+    def has_hessian(self) -> bool:
+        """Of smooth losses that act entry by entry."""
+        return "gradient" in self.capabilities and self.loss.coordinatewise
+
+    def hessian_at(self, v: Array) -> Any:
+        """diag(w) - w w' / sum w with w the loss's second derivatives: b follows v."""
+        weights, total = self.mean_weights(v)
+        return total * (np.diag(weights) - np.outer(weights, weights))
+
     has_gram = True
 
     def gram(self, v: Array, E: Array) -> Array:

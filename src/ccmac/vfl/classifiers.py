@@ -153,7 +153,8 @@ class VerticalLogisticRegression(Logistic):
     method : str or Method
         As in :func:`ccmac.solve`.
     tol : float
-        The proved error, in units in which columns and labels have a deviation of about one.
+        The proved error, in units in which columns and labels have a deviation of about one; with
+        absolute values in the penalty a hundredth of it is that of the value.
     max_iter : int
         Limit of iterations.
     warm_start : bool
@@ -216,7 +217,8 @@ class VerticalLogisticRegressionCV(Logistic):
     method : str or Method
         As in :func:`ccmac.solve`.
     tol : float
-        The proved error, in units in which columns and labels have a deviation of about one.
+        The proved error, in units in which columns and labels have a deviation of about one; with
+        absolute values in the penalty a hundredth of it is that of the value.
     max_iter : int
         Limit of iterations.
     warm_start : bool
@@ -290,7 +292,7 @@ class VerticalSVC(VerticalClassifier):
     method : str or Method
         As in :func:`ccmac.solve`.
     tol : float
-        The proved error, in units in which columns and labels have a deviation of about one.
+        The proved error of the value, in units in which columns have a deviation of about one.
     max_iter : int
         Limit of iterations.
     warm_start : bool
@@ -309,6 +311,8 @@ class VerticalSVC(VerticalClassifier):
     """
 
     C: float = 1.0
+    _: KW_ONLY
+    tol: float = 1e-8
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the classes y from the parties' columns."""

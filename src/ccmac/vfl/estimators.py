@@ -168,6 +168,8 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         penalty: Any = problem.agents[0].objective  # in the units of the solve
         ridge = penalty.x_part.constants(1)[1]
         tol = positive(f"{type(self).__name__}, tol", self.tol)
+        if model.l1 and model.loss in ("logistic", "multinomial"):
+            tol *= 0.01  # of the value
         method = self.method
         if method == "auto" and free:
             method = CrossNewton(reveal="range")
