@@ -207,9 +207,9 @@ def test_the_condition_is_that_of_the_unit_rows() -> None:  # sqrt(1 -+ 0.6)
 
 
 def test_lengths_of_rows_dense_and_sparse() -> None:
-    M = np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 0.0], [3e-100, 0.0, 4e-100]])
+    M = np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 0.0], [3e-200, 0.0, 4e-200]])
     for store in (np.asarray, sp.csr_array):
-        assert row_lengths(store(M)) == pytest.approx([5.0, 0.0, 5e-100], rel=1e-14, abs=0.0)
+        assert row_lengths(store(M)) == pytest.approx([5.0, 0.0, 5e-200], rel=1e-14, abs=0.0)
     assert row_lengths(np.zeros((2, 0))).tolist() == [0.0, 0.0]
 
 

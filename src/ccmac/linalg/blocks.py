@@ -57,13 +57,9 @@ def frobenius(block: Any) -> float:
         return 0.0
     if has_entries(block):
         return norm(entries(block))
-    e = np.zeros(block.shape[1])
-    squares = 0.0
-    for j in range(len(e)):
-        e[j] = 1.0
-        squares += square(multiply(block, e))
-        e[j] = 0.0
-    return math.sqrt(squares)
+    columns = block.shape[1]
+    units = (np.eye(1, columns, j)[0] for j in range(columns))
+    return math.sqrt(sum(square(multiply(block, e)) for e in units))
 
 
 def plus(M: Any, other: Any) -> Any:

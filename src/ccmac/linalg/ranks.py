@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
@@ -140,9 +141,15 @@ def squared_range(matrix: Array) -> tuple[int, float, float]:
 
 
 def row_lengths(matrix: Any) -> Array:
-    """||row|| of a dense or sparse matrix."""
-    norm = spla.norm if is_sparse(matrix) else np.linalg.norm
-    return np.asarray(norm(matrix, axis=1))
+    """||row|| of a dense or sparse matrix; scaled first, since squares of entries may underflow."""
+    if 0 in matrix.shape:
+        return np.zeros(matrix.shape[0])
+    largest: Any = abs(matrix).max(axis=1)
+    size = np.ravel(largest.toarray() if is_sparse(largest) else largest)
+    inverse = 1.0 / np.where(size > 0, size, 1.0)
+    if is_sparse(matrix):
+        return np.asarray(size * spla.norm(sp.diags_array(inverse) @ matrix, axis=1))
+    return np.asarray(size * np.linalg.norm(inverse[:, None] * matrix, axis=1))
 
 
 def _inverse_lengths(matrix: Array) -> Array:
