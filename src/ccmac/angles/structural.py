@@ -29,7 +29,7 @@ from ccmac.linalg.lanczos import top_ritz
 from ccmac.linalg.ranks import squared_range
 from ccmac.network import Network
 from ccmac.problem import Problem
-from ccmac.problem.agent import has
+from ccmac.problem.base import has
 
 
 @dataclass(frozen=True)

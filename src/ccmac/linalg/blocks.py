@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost, Ledger
@@ -309,3 +311,14 @@ def side_by_side(blocks: Sequence[Any], rows: int, columns: Sequence[int]) -> sp
 
 def _all_sparse(blocks: Sequence[Any]) -> bool:
     return all(b is None or is_sparse(b) for b in blocks)
+
+
+def blas_threads(size: int, threads: int | None) -> AbstractContextManager[Any]:
+    """At most ``threads`` while it is open; None: one for blocks of fewer than 1,000
+    rows, which several only slow down."""
+    if threads is None and size >= 1_000:
+        return nullcontext()
+    found: AbstractContextManager[Any] = ThreadpoolController().limit(
+        limits=threads or 1, user_api="blas"
+    )
+    return found

@@ -107,7 +107,6 @@ def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -
     return now, current
 
 
-Apply = Callable[[Array], Array]
 Chain = Generator[Array, Array, Array]
 """Yields a contribution, receives its mean, and returns a result."""
 
@@ -132,7 +131,7 @@ def smallest_degree(a: float, b: float, error: float) -> int:
 
 # -- 1/x: the semi-iteration -------------------------------------------------------------------
 def semi_iteration_chain(
-    contribution: Apply, right: Array, a: float, b: float, steps: int
+    contribution: Callable[[Array], Array], right: Array, a: float, b: float, steps: int
 ) -> Chain:
     """q(S) right, q ~ 1/x on [a, b]; yields ``contribution(v)`` and is sent its mean S v.
 

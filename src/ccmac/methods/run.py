@@ -34,8 +34,8 @@ from ccmac.certificates.users_rows import in_users_rows
 from ccmac.errors import AssumptionWarning, InputError, OutOfTime
 from ccmac.inputs import Array, real_vector
 from ccmac.ledger import Trace
+from ccmac.linalg.blocks import blas_threads
 from ccmac.linalg.ranks import redundant
-from ccmac.linalg.threads import blas_threads
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Asked, Checkpoints
 from ccmac.methods.direct import falling

@@ -12,13 +12,12 @@ from ccmac.objectives.custom import Custom, named
 from ccmac.objectives.deviance import Tweedie
 from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.least_squares import LeastSquares, Ridge
-from ccmac.objectives.limited import Limited
 from ccmac.objectives.loss import Hinge, Huber, Logistic, Pinball
 from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sets import Halfspace, Simplex
-from ccmac.objectives.sum import ElasticNet, Sum
+from ccmac.objectives.sum import ElasticNet, Limited, Sum
 from ccmac.texts import misnamed
 
 __all__ = [

@@ -1,6 +1,5 @@
 """Agents and the problem they share."""
 
-from ccmac.problem.agent import CONIC, LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent, has
-from ccmac.problem.base import Problem
+from ccmac.problem.base import CONIC, LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent, Problem, has
 
 __all__ = ["CONIC", "LIMITS", "MATRICES", "RIGHT_HAND_SIDES", "Agent", "Problem", "has"]

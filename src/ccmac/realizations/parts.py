@@ -15,9 +15,8 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.objectives.base import Function, Objective
-from ccmac.objectives.limited import Limited
 from ccmac.objectives.separable import Separable
-from ccmac.objectives.sum import Sum
+from ccmac.objectives.sum import Limited, Sum
 from ccmac.problem import Agent, Problem
 from ccmac.realizations.base import ExecutionObjective, Realized, proximal
 from ccmac.workspace import Workspace

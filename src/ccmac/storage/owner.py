@@ -19,7 +19,7 @@ import yaml
 from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.problem import Agent, Problem
-from ccmac.problem.agent import clean_agent
+from ccmac.problem.base import clean_agent
 from ccmac.runtime.wire import Address, Relayed
 from ccmac.storage.agents import encode_agent, read_agent
 from ccmac.storage.files import atomic_directory
