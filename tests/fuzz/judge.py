@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from ccmac.cli import vfl
-from ccmac.cli.agent import Owner
 from ccmac.cli.main import main
 from ccmac.errors import CcmacError
 from ccmac.methods.registry import parse
+from ccmac.owners.session import Owner
 from ccmac.paper.data.loading import read_svmlight
 from ccmac.storage.owner import neighbors_of
 from ccmac.vfl.files import read_model, read_table
