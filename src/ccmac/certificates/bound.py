@@ -442,16 +442,15 @@ class Proof:
         return -reduced.multipliers(reduced.inverse_gram(image))[0]
 
 
+@dataclass
 class ProofJudge(Judge):
     """||error|| <= tol max(1, ||(x, z)||) by a :class:`Proof`.
 
     Where the steps' own messages bound the error, nothing else is asked.
     """
 
-    def __init__(self, proof: Proof, tol: float) -> None:
-        self.proof = proof
-        self.tol = tol
-        self.notes = []
+    proof: Proof
+    tol: float
 
     def check(self, iteration: Judged, state: Any) -> Check:
         """One bound."""

@@ -32,6 +32,7 @@ from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square,
 from ccmac.linalg.ranks import row_lengths
 from ccmac.linalg.tolerances import EPS, PROMISED, REACH
 from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.runtime.notes import gathered_rows
 from ccmac.workspace import Workspace
@@ -136,42 +137,39 @@ class _Part(NamedTuple):
     cones: Array
 
 
+@dataclass
 class Farkas:
     """The test of multipliers; ``forms`` and ``bounds`` of z where bounds and sets take part."""
 
-    def __init__(
-        self,
-        work: Workspace,
-        forms: list[Polyhedral] | None = None,
-        bounds: tuple[Array, Array] | None = None,
-    ) -> None:
-        self.work = work
-        self.problem = work.problem
-        self.runtime = work.runtime
-        self.agents = list(work.problem.agents.values())
-        self.forms = forms
-        free = np.full(work.problem.q, np.inf)
-        ends: tuple[Array, Array] = (-free, free) if bounds is None else bounds
-        self.lower, self.upper = ends
+    work: Workspace
+    forms: list[Polyhedral] | None = None
+    bounds: tuple[Array, Array] | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """With equations alone."""
+        return self.work.problem
 
     def test(self, given: Lambda) -> Infeasibility | None:
         """The certificate with these multipliers, or None where they prove nothing."""
         m = self.problem.m
         q = self.problem.q
         self.work.ledger.charge(**{name: 1 for name in "ABCD" if name in self.problem.present})
-        parts = [self._part(k, given) for k in range(len(self.agents))]
-        table = gathered_rows(self.runtime, np.stack([part.row for part in parts]))
+        parts = [self._part(k, given) for k in range(len(self.problem.agents))]
+        table = gathered_rows(self.work.runtime, np.stack([part.row for part in parts]))
         ends = np.cumsum([2 * q, 2, 3 * m, 5])
         sent_z, sent_value, sizes, numbers, weights = np.split(table, ends, axis=1)
         on_z = summed(sent_z)
-        bound, held = pushed(on_z.astype(np.float64), self.lower, self.upper)
+        free = np.full(q, np.inf)
+        z_ends = (-free, free) if self.bounds is None else self.bounds
+        bound, held = pushed(on_z.astype(np.float64), *z_ends)
         gain = np.where(held, on_z * bound, 0.0)
         # The one term of rounding: of the agents' sums, then of those over agents and z (sums of
         # masked rows are doubles, known to the grain).
         slope_size, value_size = np.add.reduce(numbers[:, 1:3]) * EPS_LONG
         many = 8 * (self.problem.n + q + 2)
-        hides = self.runtime.averaging.hides
-        grain = 4 * (1 + math.sqrt(q)) * self.runtime.averaging.grain if hides else 0.0
+        hides = self.work.runtime.averaging.hides
+        grain = 4 * (1 + math.sqrt(q)) * self.work.runtime.averaging.grain if hides else 0.0
         unit = EPS if hides else EPS_LONG
         slope_size += unit * norm(np.abs(sent_z).sum(axis=0))
         value_size += unit * float(np.abs(sent_value).sum() + np.abs(gain).sum())
@@ -207,7 +205,7 @@ class Farkas:
         squares = squares_A + squares_B
         unit = np.where(squares > 0, np.sqrt(np.maximum(squares, 0.0)), 1.0)
         right = math.hypot(norm(b / unit), math.sqrt(max(float(numbers[:, 3].sum()), 0.0)))
-        ends = np.abs(np.concatenate([self.lower, self.upper, numbers[:, 4]]))
+        ends = np.abs(np.concatenate([*(self.bounds or ()), numbers[:, 4]]))
         return REACH * max(1.0, right, float(ends[np.isfinite(ends)].max(initial=0.0)))
 
     def _part(self, k: int, given: Lambda) -> _Part:
@@ -218,8 +216,8 @@ class Farkas:
         bound; how much its coupled rows, C, D, bounds and (where somebody has some) cones take
         part.
         """
-        agent = self.agents[k]
-        d = list(self.problem.d.values())[k]
+        i, agent = list(self.problem.agents.items())[k]
+        d = self.problem.d[i]
         q = self.problem.q
         m = self.problem.m
         b, c, e = (self.problem.sides(name)[k] for name in "bce")
@@ -440,7 +438,7 @@ def gathered_contradiction(known: Constraints, farkas: Farkas) -> Infeasibility 
     if rows is None and not hidden:
         return None
     coupled, scaled = known.multipliers(np.zeros(len(known.right)) if rows is None else rows)
-    shared = [known.own_shared(k, scaled)[0] for k in range(len(farkas.agents))]
+    shared = [known.own_shared(k, scaled)[0] for k in range(len(farkas.problem.agents))]
     if isinstance(known, SummedConstraints) and hidden:
         shared = [v + known.own_misfit(k) for k, v in enumerate(shared)]
     return farkas.test(Lambda(coupled, on_kernels(farkas.work, coupled), shared))

@@ -333,6 +333,7 @@ class Solved(Protocol):
         """(flat x, z) of directions that promise to let F fall without end."""
 
 
+@dataclass
 class DualityJudge(Judge):
     """F - F* <= eps and violation <= tol, or a recession direction; by one averaging each.
 
@@ -340,21 +341,17 @@ class DualityJudge(Judge):
     but a :class:`Duality` bounds values.
     """
 
-    def __init__(
-        self, duality: Duality, recessions: Recessions, goal: Goal, record: dict[str, Any]
-    ) -> None:
-        self.duality = duality
-        self.recessions = recessions
-        self.goal = goal
-        self.record = record
-        self.notes = []
-        self._tried = False
+    duality: Duality
+    recessions: Recessions
+    goal: Goal
+    record: dict[str, Any]
+    tried: bool = False
 
     def check(self, iteration: Judged, state: Any) -> Check:
         """A recession direction first."""
         method: Solved = iteration  # type: ignore[assignment]
-        if not self._tried:
-            self._tried = True
+        if not self.tried:
+            self.tried = True
             for direction in method.steepest():
                 verdict = self.recessions.test(*direction)
                 if verdict is not None:
@@ -600,6 +597,7 @@ class Prover(Protocol):
         """The best bound that affine calls and one gradient give."""
 
 
+@dataclass
 class GapJudge(Judge):
     """F - F* <= eps and scaled feasibility <= eps for a radius, unit rows violated by tol at most.
 
@@ -608,14 +606,15 @@ class GapJudge(Judge):
     over; the bound is computed for the rows and for the record.
     """
 
-    def __init__(
-        self, prover: Prover, goal: Goal, record: dict[str, Any], *, scheduled: bool = False
-    ) -> None:
-        self.prover = prover
-        self.goal = goal
-        self.record = record
-        self.scheduled = scheduled
-        self.notes = prover.certifier.notes
+    prover: Prover
+    goal: Goal
+    record: dict[str, Any]
+    scheduled: bool = False
+
+    @property
+    def notes(self) -> list[str]:  # type: ignore[override]
+        """What was wrong with the certified interval."""
+        return self.prover.certifier.notes
 
     def check(self, iteration: Judged, state: Any) -> Check:
         """Quick, then tight if near."""

@@ -316,6 +316,7 @@ class Certifier:
         return reduced.remaining - vector, reduced.multiplier
 
 
+@dataclass
 class RealizedJudge(Judge):
     """||error|| <= tol max(1, ||(x, z)||) by a :class:`Certifier`, for any method.
 
@@ -323,10 +324,13 @@ class RealizedJudge(Judge):
     lends its dual state for a cheap look. The tight bound is taken only when that gives hope.
     """
 
-    def __init__(self, certifier: Certifier, tol: float) -> None:
-        self.certifier = certifier
-        self.tol = tol
-        self.notes = certifier.notes
+    certifier: Certifier
+    tol: float
+
+    @property
+    def notes(self) -> list[str]:  # type: ignore[override]
+        """What was wrong with the certified interval."""
+        return self.certifier.notes
 
     def _look(self, iteration: Judged, state: Any) -> Look:
         realized = self.certifier.realized

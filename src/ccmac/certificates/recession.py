@@ -53,29 +53,21 @@ def outward(d: Array, lower: Array, upper: Array) -> Array:
     return np.clip(d, np.where(low, 0.0, -np.inf), np.where(high, 0.0, np.inf))
 
 
+@dataclass
 class Recessions:
     """The test of directions for quadratics with bounds and piecewise linear terms (``forms``)."""
 
-    def __init__(
-        self,
-        work: Workspace,
-        reduced: Constraints,
-        forms: list[Polyhedral],
-        bounds: tuple[Array, Array] | None = None,
-    ) -> None:
-        self.work = work
-        self.reduced = reduced
-        self.forms = forms
-        free = np.full(work.problem.q, np.inf)
-        ends: tuple[Array, Array] = (-free, free) if bounds is None else bounds
-        self.lower, self.upper = ends
+    work: Workspace
+    reduced: Constraints
+    forms: list[Polyhedral]
+    bounds: tuple[Array, Array] | None = None
 
     def test(self, x: Array, z: Array) -> Recession | None:
         """That F falls without end along (flat x, z), or None."""
         work = self.work
         reduced = self.reduced
         work.ledger.charge(**{name: 1 for name in "ABCD" if name in work.problem.present})
-        z = work.runtime.common(outward(z, self.lower, self.upper))
+        z = work.runtime.common(z if self.bounds is None else outward(z, *self.bounds))
         pieces = []
         vectors = []
         rows = []

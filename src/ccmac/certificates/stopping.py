@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -138,7 +139,7 @@ def status_of(ended: str, check: Check | None) -> str:
 class Judge(ABC):
     """Judges points by one formula."""
 
-    notes: list[str]  # what was found wrong and mended
+    notes: Sequence[str] = ()  # what was found wrong and mended
 
     def estimate(self, iteration: Judged, state: Any) -> tuple[float, float] | None:
         """(an estimate of the bound that costs nothing, over the goal), if there is one."""
@@ -203,7 +204,7 @@ class Stop(Stopping):
     @property
     def notes(self) -> list[str]:
         """The judge's."""
-        return self.judge.notes
+        return list(self.judge.notes)
 
     def memory(self) -> dict[str, Any]:
         """The schedule."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,12 @@ from ccmac.workspace.dual import DualForm, Explicit
 from ccmac.workspace.equations import right_hand_sides
 
 
+@dataclass
 class DualBound:
     """Bounds for multipliers of one eliminated problem."""
 
-    def __init__(self, parts: DualForm, M: Shifted) -> None:
-        self.parts = parts
-        self.M = M
+    parts: DualForm
+    M: Shifted
 
     @classmethod
     def from_block(cls, parts: DualForm, block: Images) -> DualBound:
@@ -111,6 +112,7 @@ class DualBound:
         return [rho * rho, norm(x) ** 2, off, agent.objective.value(x, z)]
 
 
+@dataclass
 class DualJudge(Judge):
     """||error|| <= tol max(1, ||(x, z)||) by a :class:`DualBound`.
 
@@ -118,23 +120,21 @@ class DualJudge(Judge):
     step for nothing; of others, with a ``slope`` that was piggybacked, the ``multiplier`` is asked.
     """
 
-    def __init__(self, bound: DualBound, tol: float, slope: Piggyback | None = None) -> None:
-        self.bound = bound
-        self.tol = tol
-        self.notes = []
-        self._slope = slope
+    bound: DualBound
+    tol: float
+    slope: Piggyback | None = None
 
     def _known(self, iteration: Any, state: Any) -> tuple[Array, Array, float]:
         """(multiplier, sum of the g_i, sum of their norms)."""
-        if self._slope is None:
+        if self.slope is None:
             multiplier, slope, slopes = iteration.multipliers(state)
             return multiplier, slope, slopes
-        known = self._slope.value
+        known = self.slope.value
         return iteration.multiplier(state), known[:-1], float(known[-1])
 
     def estimate(self, iteration: Judged, state: Any) -> tuple[float, float] | None:
         """From the method's own residual, where it knows that; z alone is less than (x, z)."""
-        if self._slope is not None:
+        if self.slope is not None:
             return None
         method: Any = iteration
         seen = self.bound.estimate(method.energy(state))
@@ -250,6 +250,7 @@ class ExplicitBound:
         return gradient, ((sizes + lost) ** 2)[:, None]
 
 
+@dataclass
 class ExplicitJudge(Judge):
     """||error|| <= tol max(1, ||(x, z)||) by an :class:`ExplicitBound`.
 
@@ -257,14 +258,9 @@ class ExplicitJudge(Judge):
     is an x nearer to the solution: x has lost digits on its way from the multiplier.
     """
 
-    def __init__(
-        self, bound: ExplicitBound, tol: float, refine: Callable[[Any, Proved], Array]
-    ) -> None:
-        self.bound = bound
-        self.tol = tol
-        self.notes = []
-        self._refine = refine
-        self._rests = "proved" if all(p.convex for p in bound.explicit.parts) else "estimated"
+    bound: ExplicitBound
+    tol: float
+    refine: Callable[[Any, Proved], Array]
 
     def estimate(self, iteration: Judged, state: Any) -> tuple[float, float] | None:
         """What the gap can mean at most."""
@@ -279,7 +275,7 @@ class ExplicitJudge(Judge):
         for _ in range(4):
             if found.done or found.certificate is None:
                 break
-            again = self._checked(self._refine(state, found.certificate))
+            again = self._checked(self.refine(state, found.certificate))
             pays = again.bound < 0.3 * found.bound
             found = again if again.bound < found.bound else found
             if not pays:
@@ -288,7 +284,9 @@ class ExplicitJudge(Judge):
 
     def _checked(self, x: Array) -> Check:
         """What follows has messages: all go on, or nobody."""
-        return check_of(self.bound.at(x), self.tol, self._rests).agreed(self.bound.runtime)
+        convex = all(part.convex for part in self.bound.explicit.parts)
+        rests = "proved" if convex else "estimated"
+        return check_of(self.bound.at(x), self.tol, rests).agreed(self.bound.runtime)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One bound; where the iteration can do no more, of a point as good as it gets."""
