@@ -88,6 +88,66 @@ def rotation(A: Any, d: int) -> Array:
     return np.asarray(turn * np.sign(np.diagonal(signs)))
 
 
+ALIKE = 2**18  # floats of long rows, from which on equal rows are looked for
+
+
+def gathered_rows(runtime: Runtime, blocks: list[Array], widths: list[int], m: int) -> Array:
+    """All agents' (m x width) blocks as columns, one under the other.
+
+    Of rows that are equal one is sent, and for each row the number of its own: one averaging, and
+    one of a number where sizes ask for it. Who knows all A_i A_i' knows which rows are equal.
+    """
+    full = [m * width for width in widths]
+    if sum(full) < ALIKE or runtime.averaging.hides:
+        return runtime.gather_vectors([B.T.ravel() for B in blocks], full).reshape(-1, m)
+    found = [_distinct(B) for B in blocks]
+    counts = runtime.gather(np.array([[float(len(first))] for first, _ in found]))[:, 0]
+    sizes = []
+    for width, size, count in zip(widths, full, counts.astype(int), strict=True):
+        short = count * width + len(_packed(np.zeros(m), count))
+        sizes.append(short if short < size else size)
+    own = [
+        B.T.ravel()
+        if sizes[i] == full[i]
+        else np.append(B[first].T.ravel(), _packed(place, len(first)))
+        for i, B, (first, place) in zip(runtime.owned, blocks, found, strict=True)
+    ]
+    sent = np.split(runtime.gather_vectors(own, sizes), np.cumsum(sizes)[:-1])
+    columns = []
+    for part, size, width, count in zip(sent, full, widths, counts.astype(int), strict=True):
+        if len(part) == size:
+            columns.append(part.reshape(-1, m))
+        else:
+            rows = part[: count * width].reshape(width, count)
+            columns.append(rows[:, _unpacked(part[count * width :], count, m)])
+    return np.concatenate(columns)
+
+
+def _distinct(B: Array) -> tuple[Any, Any]:
+    """(one row of each kind, the kind of every row); all rows where none are alike."""
+    words = np.ascontiguousarray(B + 0.0).view(np.uint64)
+    odd = np.random.default_rng(0).integers(2**63, size=B.shape[1], dtype=np.uint64) * 2 + 1
+    _, first, place = np.unique(words @ odd, return_index=True, return_inverse=True)
+    if np.array_equal(B[first][place], B):
+        return first, place
+    return np.arange(len(B)), np.arange(len(B))  # two kinds with one number
+
+
+def _packed(place: Any, count: int) -> Array:
+    """Whole numbers below ``count``, several in a float."""
+    each = 48 // max(1, int(count - 1).bit_length())
+    rows = np.zeros(-(-len(place) // each) * each)
+    rows[: len(place)] = place
+    return rows.reshape(-1, each) @ (count ** np.arange(each, dtype=np.int64)).astype(np.float64)
+
+
+def _unpacked(floats: Array, count: int, m: int) -> Any:
+    """The numbers again."""
+    each = 48 // max(1, int(count - 1).bit_length())
+    powers = count ** np.arange(each, dtype=np.int64)
+    return (np.rint(floats).astype(np.int64)[:, None] // powers % count).ravel()[:m]
+
+
 def block_mean(
     runtime: Runtime, own: Callable[[Array], Iterable[Array]], W: Array, extra: Array | None = None
 ) -> tuple[Array, Array]:

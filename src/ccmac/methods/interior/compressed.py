@@ -39,7 +39,7 @@ from ccmac.problem import Agent, Problem
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.workspace import Workspace
 from ccmac.workspace.declared import CurvatureTable
-from ccmac.workspace.dual import FLOATS, Explicit, digest, norm_bound, rotation
+from ccmac.workspace.dual import FLOATS, Explicit, digest, gathered_rows, norm_bound, rotation
 from ccmac.workspace.equations import right_hand_sides
 
 COLUMNS = 500  # of all agents together
@@ -184,9 +184,8 @@ class Compressed:
 
     def _range(self, problem: Problem) -> Array:
         """An orthonormal basis, the same at all agents: one averaging."""
-        sizes = [self.m * (d + 1) for d in self._sizes]
-        sent = self.runtime.gather_vectors(list(self._turned(problem)), sizes)
-        columns = sent.reshape(-1, self.m)
+        widths = [d + 1 for d in self._sizes]
+        columns = gathered_rows(self.runtime, list(self._turned(problem)), widths, self.m)
         last = np.cumsum([d + 1 for d in self._sizes]) - 1
         side = columns[last].sum(axis=0)
         Y = np.delete(columns, last, axis=0).T
@@ -201,12 +200,12 @@ class Compressed:
         return np.ascontiguousarray(Q @ U[:, :rank])
 
     def _turned(self, problem: Problem) -> Iterator[Array]:
-        """Agent by agent the columns of A_i, turned, then b_i; flat."""
+        """Agent by agent the columns of A_i, turned, then b_i."""
         sides = right_hand_sides(problem).b
         for (i, agent), b in zip(problem.agents.items(), sides, strict=True):
             d = self._sizes[i]
             turned = np.zeros((self.m, d)) if agent.A is None else agent.A @ rotation(agent.A, d)
-            yield np.append(np.asarray(turned).T.ravel(), b)
+            yield np.column_stack([np.asarray(turned), b])
 
     def _inner(self, M: Array) -> Array:
         """Q'M, with at most 2 sqrt(m) + 2 roundings of an entry one after the other."""

@@ -33,7 +33,7 @@ from ccmac.linalg.tolerances import EPS
 from ccmac.methods.base import Iteration, State, known, vector
 from ccmac.methods.newton.eliminated import Reduced
 from ccmac.workspace import Workspace
-from ccmac.workspace.dual import Explicit, rotation
+from ccmac.workspace.dual import Explicit, gathered_rows, rotation
 from ccmac.workspace.equations import right_hand_sides
 
 FLOATS = 2**26  # of all E_i, which every agent keeps
@@ -83,14 +83,11 @@ class Turned:
             _turned(part.quadratic_at(d)[0], agent.A, d)
             for part, agent, d in zip(self.x_parts, agents, self.space.d, strict=True)
         ]
-        images = [
-            np.zeros(m * turn.shape[1])
-            if agent.A is None
-            else -np.asarray(agent.A @ turn).T.ravel()
+        blocks = [
+            np.zeros((m, turn.shape[1])) if agent.A is None else -np.asarray(agent.A @ turn)
             for agent, turn in zip(agents, R, strict=True)
         ]
-        E = self.runtime.gather_vectors(images, [m * int(d) for d in sizes])
-        return R, E.reshape(-1, m)
+        return R, gathered_rows(self.runtime, blocks, [int(d) for d in sizes], m)
 
     def unturned(self, c: Array) -> Array:
         """R_i c_i, flat."""
