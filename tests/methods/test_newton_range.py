@@ -19,6 +19,7 @@ from ccmac.objectives import Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.vfl import VerticalHuber, VerticalLogisticRegression, VerticalRidge
 from ccmac.workspace import Workspace
+from ccmac.workspace.dual import gathered_rows
 
 ROWS = 900
 RING = ccmac.Network.ring(4)
@@ -124,6 +125,25 @@ def test_what_is_sent_are_columns_that_were_turned() -> None:
             rows @ agent.A / np.outer(np.linalg.norm(rows, axis=1), np.linalg.norm(agent.A, axis=0))
         )
         assert np.abs(alike).max() < 1 - 1e-6
+
+
+@pytest.mark.parametrize("widths", [(30, 31, 33), (2, 1, 60)])
+def test_of_equal_rows_one_is_sent(widths: tuple[int, ...]) -> None:
+    """Few kinds of rows at all but one party, one kind alone at another; lengths alike and not."""
+    random = np.random.default_rng(3)
+    m = 5_000
+    kinds = [random.standard_normal((k, w)) for k, w in zip((300, 1, 4_999), widths, strict=True)]
+    blocks = [own[random.integers(0, len(own), m)] for own in kinds]
+    runtime = InProcess(ccmac.Network.complete(3))
+    found = gathered_rows(runtime, blocks, list(widths), m)
+    np.testing.assert_allclose(found, np.hstack(blocks).T, rtol=1e-15)
+    plain = runtime.vectors_cost([m * w for w in widths])["bytes"]
+    assert runtime.ledger.total("bytes") <= plain + 100
+    kinds = [np.eye(w) for w in widths]
+    few = [own[random.integers(0, len(own), m)] for own in kinds]
+    runtime = InProcess(ccmac.Network.complete(3))
+    assert np.array_equal(gathered_rows(runtime, few, list(widths), m), np.hstack(few).T)
+    assert runtime.ledger.total("bytes") <= plain / 8
 
 
 def test_huber_of_an_exact_fit_with_dependent_columns() -> None:

@@ -308,6 +308,13 @@ class Auto(Method):
         matrix = work.runtime.average_cost(k * (k + 1) // 2)
         if costs.byte * matrix["bytes"] <= costs.round * matrix["rounds"]:
             return method, why
+        ranged = CrossNewton(reveal="range")
+        asked = self.reveal == "range" and isinstance(method, CrossCg)
+        if asked and self._exhausts(ranged, work, request):
+            ways = (forecast(ranged, work, request), forecast(method, work, request))
+            # conjugate directions may take four times as many steps
+            if ways[0] and ways[1] and ways[0].bill <= 4 * ways[1].bill:
+                return ranged, "columns may be sent: everybody minimises alone"
         mine, *rivals = self.alternatives(work, request, method) or (None,)
         if mine is None or mine.method != method.name or not rivals:
             return method, why

@@ -102,10 +102,12 @@ def gathered_rows(runtime: Runtime, blocks: list[Array], widths: list[int], m: i
         return runtime.gather_vectors([B.T.ravel() for B in blocks], full).reshape(-1, m)
     found = [_distinct(B) for B in blocks]
     counts = runtime.gather(np.array([[float(len(first))] for first, _ in found]))[:, 0]
-    sizes = []
-    for width, size, count in zip(widths, full, counts.astype(int), strict=True):
-        short = count * width + len(_packed(np.zeros(m), count))
-        sizes.append(short if short < size else size)
+    short = [
+        min(size, count * width + len(_packed(np.zeros(m), count)))
+        for width, size, count in zip(widths, full, counts.astype(int), strict=True)
+    ]
+    # rows of fewer floats than the longest are padded anyway
+    sizes = [size if size <= max(short) else less for size, less in zip(full, short, strict=True)]
     own = [
         B.T.ravel()
         if sizes[i] == full[i]
@@ -126,6 +128,7 @@ def gathered_rows(runtime: Runtime, blocks: list[Array], widths: list[int], m: i
 def _distinct(B: Array) -> tuple[Any, Any]:
     """(one row of each kind, the kind of every row); all rows where none are alike."""
     words = np.ascontiguousarray(B + 0.0).view(np.uint64)
+    words = words ^ (words >> np.uint64(47))  # short numbers have zeros at the end
     odd = np.random.default_rng(0).integers(2**63, size=B.shape[1], dtype=np.uint64) * 2 + 1
     _, first, place = np.unique(words @ odd, return_index=True, return_inverse=True)
     if np.array_equal(B[first][place], B):
