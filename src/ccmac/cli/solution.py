@@ -10,8 +10,6 @@ The solution is one ``solution.npz``, or under MPI without gathering one file
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,6 +23,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
+from ccmac.storage.checkpoint import together
 from ccmac.storage.files import atomic_path, atomic_write, try_file
 from ccmac.storage.npz import write_npz
 from ccmac.storage.proofs import HEAD, arrays_of, head_of, load_result
@@ -85,29 +84,19 @@ def write_ranks(
     """
     agents = range(runtime.n) if gather else result.agents
     arrays = _collected(runtime, result) if gather else arrays_of(result, agents)
-    failed = 0
     sha256 = 64 * "0"
-    try:
+    with together(runtime, out):
         if runtime.is_root or not gather:
             sha256 = _write_part(out / part_name(agents, runtime.n), arrays)
-    except OSError as error:
-        failed = error.errno or errno.EIO
-    row = [failed, agents.start, agents.stop, *bytes.fromhex(sha256)]
-    # Nobody's row arrives before its file is there: the gather is the barrier too.
+    row = [agents.start, agents.stop, *bytes.fromhex(sha256)]
     known = runtime._gather(np.tile(np.array(row, dtype=float), (len(result.agents), 1)))
-    failed = int(known[:, 0].max())
-    if runtime.is_root and not failed:
-        parts = {
-            part_name(range(int(first), int(stop)), runtime.n): bytes(map(int, sha)).hex()
-            for _, first, stop, *sha in (known[:1] if gather else known)
-        }
-        try:
+    with together(runtime, out):
+        if runtime.is_root:
+            parts = {
+                part_name(range(int(first), int(stop)), runtime.n): bytes(map(int, sha)).hex()
+                for first, stop, *sha in (known[:1] if gather else known)
+            }
             _finish(out, result, record, parts, (digest, range(runtime.n)))
-        except OSError as error:
-            failed = error.errno or errno.EIO
-    failed = int(runtime._gather(np.full((len(result.agents), 1), float(failed))).max())
-    if failed:
-        raise OSError(failed, os.strerror(failed), str(out))
 
 
 def _collected(runtime: Any, result: Result) -> dict[str, Array]:

@@ -14,8 +14,8 @@ import errno
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,22 @@ LOCK = "checkpoint.lock"
 NAME = re.compile(r"\.?state-(\d{6,15})-(\d{5,9})-(\d{5,9})(\.\w+)?\.npz")
 NAMED = 4  # complete saves that a process names to the others, the newest first
 AnyArray = NDArray[Any]
+
+
+@contextmanager
+def together(runtime: Runtime, where: Path) -> Iterator[None]:
+    """What the block writes is there in all processes; OSError in all where one could not write.
+
+    Nobody's row arrives before its file is there: the gather is the barrier too.
+    """
+    failed = 0
+    try:
+        yield
+    except OSError as error:
+        failed = error.errno or errno.EIO
+    failed = int(runtime._gather(np.full((len(runtime.owned), 1), float(failed))).max())
+    if failed:
+        raise OSError(failed, os.strerror(failed), str(where))
 
 
 @dataclass(frozen=True)
@@ -100,16 +116,8 @@ class Store:
         """
         owned = self.agents
         name = f"state-{self._next:06d}-{owned.start:05d}-{owned.stop - 1:05d}.npz"
-        failed = 0
-        try:
-            with atomic_path(self.folder / name) as place, place.open("wb") as stream:
-                np.savez(stream, **_packed(meta, agents, shared))
-        except OSError as error:
-            failed = error.errno or errno.EIO
-        # Nobody's row arrives before its file is there: the gather is the barrier too.
-        failed = int(self.runtime._gather(np.full((len(owned), 1), float(failed))).max())
-        if failed:
-            raise OSError(failed, os.strerror(failed), str(self.folder))
+        with together(self.runtime, self.folder), atomic_path(self.folder / name) as place:
+            np.savez(place, **_packed(meta, agents, shared))
         self._remove_before(self._next)
         self._next += 1
 
