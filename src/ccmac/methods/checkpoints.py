@@ -30,7 +30,7 @@ from ccmac.problem import CONIC, MATRICES, RIGHT_HAND_SIDES
 from ccmac.results import Solution
 from ccmac.runtime.masked import Masked
 from ccmac.storage.agents import encode_objective
-from ccmac.storage.checkpoint import Saved, Store
+from ccmac.storage.checkpoint import Saved, Store, understood
 from ccmac.texts import shown
 from ccmac.version import __version__, series
 from ccmac.workspace import Workspace
@@ -151,7 +151,8 @@ class Checkpoints:
         try:
             self._saved = self._store.open()
             if self._saved is not None:
-                self._recognise(self._saved)
+                with understood(directory):
+                    self._recognise(self._saved)
         except BaseException:
             self.close()
             raise
@@ -281,7 +282,10 @@ class Checkpoints:
         saved = self._saved
         if saved is None:
             return 0, state
-        meta = saved.meta
+        with understood(self.directory):
+            return self._continued(state, saved, saved.meta)
+
+    def _continued(self, state: State, saved: Saved, meta: Mapping[str, Any]) -> tuple[int, State]:
         if meta.get("method") != self.method:
             self.refuse(f"the method chosen ({self.method}) differs from the stored run's")
         if self.stopping is not None and meta["stopping"]:

@@ -52,6 +52,20 @@ def together(runtime: Runtime, where: Path) -> Iterator[None]:
         raise OSError(failed, os.strerror(failed), str(where))
 
 
+@contextmanager
+def understood(folder: Path) -> Iterator[None]:
+    """One line where a save is whole but says what no run has written."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(
+            f"checkpoint {folder} is damaged ({type(error).__name__}); start afresh in another "
+            "directory (nothing was changed)"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Saved:
     """One save: ``agents[name][k]`` is the array of the k-th agent asked for."""

@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 from ccmac.errors import InputError
-from ccmac.texts import SHOWN, cut, nearest, read_text, shown, steers, unfit
+from ccmac.texts import DIGITS, SHOWN, cut, nearest, read_text, shown, steers, unfit
 
 T = TypeVar("T")
 ENTRIES = 100_000
@@ -182,6 +182,8 @@ class _Reader:
             here.value = node.value
         else:
             try:
+                if len(node.value) > DIGITS and kind == "int":
+                    raise ValueError
                 here.value = yaml.constructor.SafeConstructor().construct_object(node)
             except (ValueError, KeyError, IndexError, OverflowError):
                 here.fail(f"{shown(node.value)} is not a number that can be read")
