@@ -118,7 +118,8 @@ class Located:
 def parse(text: str, file: str, *, entries: int = ENTRIES) -> Located:
     """The document of ``text`` as located values, at most ``entries`` of them."""
     try:
-        _check_depth(text, file)
+        if _aliased(text, file):  # what aliases stand for counts wherever they stand
+            entries = min(entries, ENTRIES)
         node = yaml.compose(text, LOADER)
         if node is None:
             raise InputError(f"{file}, line 1: the file is empty")
@@ -146,15 +147,21 @@ def read_yaml(path: Path, kind: type[T], writer: str, limit: int, entries: int =
         raise InputError(f"{path}: {unfit(error)}; {remedy}") from None
 
 
-def _check_depth(text: str, file: str) -> None:
-    """Of the parser's events, which are flat: what builds nodes of them calls itself."""
+def _aliased(text: str, file: str) -> bool:
+    """Whether there are aliases; InputError where values are nested too deeply.
+
+    By the parser's events, which are flat: what builds nodes of them calls itself.
+    """
     depth = 0
+    aliased = False
     for event in yaml.parse(text, LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH:
             line = event.start_mark.line + 1
             raise InputError(f"{file}, line {line}: is nested more than {DEPTH} deep")
+        aliased = aliased or isinstance(event, yaml.AliasEvent)
+    return aliased
 
 
 @dataclass
