@@ -17,10 +17,9 @@ from ccmac.certificates.stopping import Stop
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request, option
 from ccmac.methods.interior.alone import Alone, AloneJudge
-from ccmac.methods.interior.compressed import alone, compressed, compressible
+from ccmac.methods.interior.compressed import Lifted, LiftedStop, alone, compressed, compressible
 from ccmac.methods.interior.equilibration import equilibrating, scaled
 from ccmac.methods.interior.iteration import Interior
-from ccmac.methods.interior.lifted import Lifted, LiftedStop
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.interior.verdict import Verdicts
 from ccmac.workspace import Workspace

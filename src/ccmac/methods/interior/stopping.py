@@ -15,14 +15,15 @@ from ccmac.certificates.gap import Duality, Gap, Goal
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Evidence, Judged, Stopping
 from ccmac.methods.interior.active import settled
-from ccmac.methods.interior.feasible import alone, decided
 from ccmac.methods.interior.iteration import Interior, InteriorState
+from ccmac.methods.interior.verdict import alone, decided
 
 HOPE = 0.1  # share of what is asked for at which a certificate is tried
 VAIN = 3  # certificates in a row that gain nothing: the end of double precision
 LOST = 1e12  # kappa over tau from which on another ray says nothing new
 IDLE = 20  # steps in which neither the gap nor a ray gets better
 GIVEN_UP = "the warm start was given up: its active rows did not settle in a few passes"
+SAVED = ("ray", "hope", "near", "vain", "nearest", "idle")  # what a stored run goes on with
 Verdict = Callable[[Interior, InteriorState], Infeasibility | Recession | None]
 
 
@@ -41,9 +42,9 @@ class DualityStop(Stopping):
         self._hope = HOPE
         # relative gap and residuals at which the active rows may be known
         self._near = 1e-2
-        self._vain = 0
+        self._vain = 0.0
         self._nearest = math.inf
-        self._idle = 0
+        self._idle = 0.0
         self._best: Check | None = None
         self._feasible: Infeasibility | bool | None = None
         self.given_up: list[str] = []
@@ -55,23 +56,12 @@ class DualityStop(Stopping):
 
     def memory(self) -> dict[str, Any]:
         """When rays and certificates are looked at, and how often that was in vain."""
-        return {
-            "ray": self._ray,
-            "hope": self._hope,
-            "near": self._near,
-            "vain": self._vain,
-            "nearest": str(self._nearest),
-            "idle": self._idle,
-        }
+        return {name: str(getattr(self, f"_{name}")) for name in SAVED}
 
     def recall(self, memory: dict[str, Any]) -> None:
         """As the stored run would."""
-        self._ray = float(memory["ray"])
-        self._hope = float(memory["hope"])
-        self._near = float(memory["near"])
-        self._vain = int(memory["vain"])
-        self._nearest = float(memory["nearest"])
-        self._idle = int(memory["idle"])
+        for name in SAVED:
+            setattr(self, f"_{name}", float(memory[name]))
 
     def due(self, iteration: int) -> bool:
         """Always: a look at what is known costs nothing."""
