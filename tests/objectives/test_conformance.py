@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.objectives import KINDS, Function, Objective
-from ccmac.objectives.checks import gradient_slope, lipschitz_probe
+from ccmac.objectives.checks import gradient_slope
+from ccmac.objectives.custom import Rates
 from objectives.examples import CASES, EXAMPLES, D, N, Q, build
 
 
@@ -27,6 +28,33 @@ def having(*capabilities: str) -> pytest.MarkDecorator:
 
 
 every = over(lambda objective: True)
+
+
+def lipschitz_probe(
+    objective: Objective, d: int, q: int, rng: np.random.Generator, *, powers: int = 6
+) -> Rates:
+    """The rates at which the gradient changes: random pairs, and power iterations."""
+    rates = Rates()
+    L = objective.curvature(d, q).L
+
+    def slope(u: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.concatenate(objective.gradient(u[:d], u[d:]))
+
+    for _ in range(4):
+        a, b = (10.0 ** rng.uniform(-1, 1) * rng.standard_normal(d + q) for _ in range(2))
+        at_a = slope(a)
+        rates.see(a, at_a, b, slope(b), L)
+        h = 1e-3 * (1.0 + float(np.linalg.norm(a)))
+        for largest in (True, False):
+            v = rng.standard_normal(d + q)
+            for _ in range(powers):
+                v /= float(np.linalg.norm(v)) or 1.0
+                at_b = slope(a + h * v)
+                rates.see(a, at_a, a + h * v, at_b, L)
+                ahead = (at_b - at_a) / h if largest else rates.high * v - (at_b - at_a) / h
+                v = ahead if 0 < float(np.linalg.norm(ahead)) < math.inf else v
+    return rates
 
 
 def test_every_registered_kind_has_an_example() -> None:

@@ -100,8 +100,7 @@ class Custom(Objective):
     ``math.inf`` says that f is not smooth: ``gradient`` then returns a subgradient, and
     ``lipschitz`` may bound its norm. ``prox(x, z, step_x, step_z)`` is optional, and so are Hessian
     products ``hessian(x, z, v_x, v_z)`` for Newton's method. The constants are supplied:
-    :func:`ccmac.objectives.checks.check_problem` probes them, and gradients that a run meets one
-    after the other may refute them (:meth:`refuted`).
+    gradients that a run meets one after the other may refute them (:meth:`refuted`).
 
     Parameters
     ----------
