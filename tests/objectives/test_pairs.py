@@ -180,14 +180,14 @@ def test_a_row_on_top_of_several_that_are_solved_with() -> None:
 
 
 def test_bounds_that_exclude_each_other_are_refused() -> None:
-    for parts in (
-        (Box(0, 1), Box(2, 3)),
+    with pytest.raises(InputError, match="no common point"):
+        Sum(Box(0, 1), Box(2, 3))
+    for one, other in (
+        (Simplex(1.0), Box(0.0, 0.2)),
         (Simplex(1.0), Box(np.full(3, 0.5), 1.0)),
-        (Halfspace(np.ones(2), -1.0), Box(0, 1)),
+        (Halfspace(np.ones(3), -1.0), Box(0, 1)),
     ):
         with pytest.raises(InputError, match="no common point"):
-            Sum(*parts)
-    with pytest.raises(InputError, match="no common point"):
-        (Simplex(1.0) + Box(0.0, 0.2)).prox_at(np.zeros(3), 1.0)  # known only with the length
+            (one + other).prox_at(np.zeros(3), 1.0)
     with pytest.raises(InputError, match="zero"):
         Halfspace(np.zeros(3))

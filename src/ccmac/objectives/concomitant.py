@@ -21,6 +21,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from ccmac.errors import InputError
 from ccmac.inputs import FLAG, Array, of_kind, positive, real_vector
@@ -150,21 +151,7 @@ class ConcomitantHuber(Function):
         root = np.sqrt(weights)
         gram = weighted_gram(E, weights)
         free = [np.ones_like(t)] * self.intercept + [t] * (sigma > self.least)
-        for column in _orthonormal([c * root for c in free]):
-            follows = E @ (root * column)
-            gram -= np.outer(follows, follows)
+        if free:
+            follows = E @ (root[:, None] * scipy.linalg.orth(np.stack(free, 1) * root[:, None]))
+            gram -= follows @ follows.T
         return gram
-
-
-def _orthonormal(columns: list[Array]) -> list[Array]:
-    """The same span, without what is rounding of earlier ones."""
-    found: list[Array] = []
-    for column in columns:
-        rest = column
-        for q in found:
-            rest = rest - (rest @ q) * q
-        length = float(np.linalg.norm(rest))
-        # share of r/sigma next to 1 that is rounding
-        if length > 1e-14 * float(np.linalg.norm(column)):
-            found.append(rest / length)
-    return found

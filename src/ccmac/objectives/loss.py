@@ -32,7 +32,7 @@ from ccmac.linalg.blocks import plus
 from ccmac.linalg.extended import times
 from ccmac.linalg.symmetric import diagonal_matrix, gram_extremes
 from ccmac.objectives.base import Curvature, Function, Step, rise
-from ccmac.objectives.polyhedral import Epigraph, Polyhedral, hinges, pinballs
+from ccmac.objectives.polyhedral import Epigraph, Polyhedral, ramps
 
 
 class Linear(Function):
@@ -377,7 +377,9 @@ class Hinge(MarginLoss, Kinked):
 
     def epigraph(self, M: Any, share: float = 1.0, *, intercept: bool = False) -> Epigraph:
         """``share`` times the hinges of scores Mv, or Mv + b."""
-        return hinges(share * self.weight, M, -self.minus_y, intercept=intercept)
+        y = -self.minus_y
+        R = sp.csr_array(sp.diags_array(y) @ M) if is_sparse(M) else y[:, None] * M
+        return ramps(R, np.ones(len(y)), -share * self.weight, 0.0, y if intercept else None)
 
 
 class Pinball(Kinked):
@@ -442,7 +444,10 @@ class Pinball(Kinked):
 
     def epigraph(self, M: Any, share: float = 1.0, *, intercept: bool = False) -> Epigraph:
         """``share`` times the loss of scores Mv, or Mv + b."""
-        return pinballs(share * self.weight, M, self._targets, self.quantile, intercept=intercept)
+        y = self._targets
+        every = np.broadcast_to(share * self.weight, len(y))
+        ends = -self.quantile * every, (1.0 - self.quantile) * every
+        return ramps(M, y, *ends, np.ones(len(y)) if intercept else None)
 
 
 def increasing_root(

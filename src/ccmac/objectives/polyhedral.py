@@ -198,38 +198,20 @@ def absolute(weight: float, centre: Array) -> Epigraph:
     return Epigraph(one, T, centre, np.full(2 * len(centre), weight), -weight, weight)
 
 
-def hinges(weight: float | Array, M: Any, y: Array, *, intercept: bool = False) -> Epigraph:
-    """weight sum_j max(0, 1 - y_j (Mv)_j) = min weight sum t, t - s + diag(y) M v = 1.
-
-    ``intercept``: of Mv + b, minimised over b, which joins the slacks as a free one.
-    """
-    one = sp.eye_array(len(y), format="csr")
-    R = sp.csr_array(sp.diags_array(y) @ M) if is_sparse(M) else y[:, None] * M
-    T = sp.csr_array(sp.hstack([one, -one]))
-    a = np.append(np.broadcast_to(weight, len(y)), np.zeros(len(y)))
-    if not intercept:
-        return Epigraph(R, T, np.ones(len(y)), a, -weight, 0.0)
-    T = sp.csr_array(sp.hstack([T, sp.csr_array(y[:, None])]))
-    return Epigraph(R, T, np.ones(len(y)), np.append(a, 0.0), -weight, 0.0, free=1, signs=y)
-
-
-def pinballs(
-    weight: float | Array, M: Any, y: Array, quantile: float, *, intercept: bool = False
+def ramps(
+    R: Any, h: Array, low: float | Array, high: float | Array, signs: Array | None = None
 ) -> Epigraph:
-    """weight sum_j max(q r_j, (q - 1) r_j) of r = y - Mv = p - m, as min weight (q p + (1 - q) m).
+    """sum_j max(low_j r_j, high_j r_j) of r = R v - h, as min -low'p + high'm, r + p - m = 0.
 
-    ``intercept``: of Mv + b, minimised over b, which joins the slacks as a free one.
+    With ``signs``: of r + signs b, minimised over b, which joins the slacks as a free one.
     """
-    one = sp.eye_array(len(y), format="csr")
-    every = np.broadcast_to(weight, len(y))
-    low, high = -quantile * every, (1.0 - quantile) * every
+    one = sp.eye_array(len(h), format="csr")
     T = sp.csr_array(sp.hstack([one, -one]))
-    a = np.append(-low, high)
-    if not intercept:
-        return Epigraph(M, T, y, a, low, high)
-    signs = np.ones(len(y))
+    a = np.append(-np.broadcast_to(low, len(h)), np.broadcast_to(high, len(h)))
+    if signs is None:
+        return Epigraph(R, T, h, a, low, high)
     T = sp.csr_array(sp.hstack([T, sp.csr_array(signs[:, None])]))
-    return Epigraph(M, T, y, np.append(a, 0.0), low, high, free=1, signs=signs)
+    return Epigraph(R, T, h, np.append(a, 0.0), low, high, free=1, signs=signs)
 
 
 def maximum(M: Any, c: Array) -> Epigraph:

@@ -67,20 +67,6 @@ class OneRow(Function):
             raise InputError("Sum: a linear row and the bounds given with it have no common point")
         return at(t)
 
-    def check_meets(self, low: Array, high: Array) -> None:
-        """Raise InputError where {low <= v <= high} holds no point of the set."""
-        a = self.row(len(low))
-        low = np.maximum(low, self.least)
-        used = a != 0
-        ends = np.stack([a * low, a * high], axis=0)[:, used]
-        least = float(ends.min(axis=0).sum())
-        most = float(ends.max(axis=0).sum())
-        room = ROOM * (1.0 + abs(self.bound))
-        if least > self.bound + room or (self.equal and most < self.bound - room):
-            raise InputError(
-                f"Sum: {type(self).__name__} and the bounds have no common point; widen the bounds"
-            )
-
 
 class Halfspace(OneRow):
     """0 where a'v <= b, +inf elsewhere.

@@ -99,7 +99,7 @@ class Sum(Function):
         return frozenset(found)
 
     def _check_bounds(self) -> None:
-        """Bounds and linear rows that exclude each other are refused as soon as they are seen."""
+        """Bounds that exclude each other are refused as soon as they are seen."""
         low: Any = -np.inf
         high: Any = np.inf
         for box in self._boxes:
@@ -107,9 +107,6 @@ class Sum(Function):
             high = np.minimum(high, box.high)
         if np.any(low > high):
             raise InputError("Sum: the boxes have no common point; widen the bounds")
-        if self._size is not None:
-            for row in self._sets:
-                row.check_meets(*(np.broadcast_to(end, self._size) for end in (low, high)))
 
     def _has_prox(self, offered: list[frozenset[str]]) -> bool:
         if not all("prox" in c for c in offered) or len(self._sets) > 1:

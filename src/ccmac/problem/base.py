@@ -12,7 +12,6 @@ process may hold only some of the agents (``Problem({3: agent}, n=8)``).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -371,12 +370,6 @@ class Problem:
         """The same sizes, senses, names, bounds and families, unless changed, with other agents."""
         kept = ("n", "q", "m", "present", "sense", "z_lower", "z_upper", "row_names", "z_names")
         return Problem(agents, **{name: getattr(self, name) for name in kept} | changes)
-
-    def remade(self, agents: Mapping[int, Agent]) -> Problem:
-        """The same with other blocks of the same shapes, which are nobody's input any more."""
-        found = copy(self)
-        found.agents = dict(agents)
-        return found
 
     def restricted(self, agents: range) -> Problem:
         """The same problem holding only ``agents``."""
