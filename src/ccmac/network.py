@@ -158,7 +158,7 @@ class Network:
 
     @classmethod
     def complete(cls, n: int) -> Network:
-        """Everybody talks to everybody.
+        """Complete graph: everybody talks to everybody.
 
         Parameters
         ----------
@@ -426,7 +426,7 @@ class Network:
 
     @property
     def condition(self) -> float:
-        """kappa_W."""
+        """Condition number kappa_W of W: its largest over its least positive eigenvalue."""
         low, high = self.extremes
         return high / low
 

@@ -169,7 +169,7 @@ def test_unknown_cases_and_settings_are_refused() -> None:
         ({"ratings": [1.0]}, "each of the 41 lines"),
         ({"hours": 0}, "hours = 0"),
         ({"storage": {99: (1.0, 1.0)}}, "bus 99 is none"),
-        ({"load": [1.0, 2.0]}, "2 entries"),
+        ({"load": [1.0, 2.0]}, "one factor for each hour, 1"),
     ):
         with pytest.raises(InputError, match=words):
             ccmac.power.dc_opf(**({"case": "case30"} | options))

@@ -92,7 +92,7 @@ class ClearedRows:
 
     @classmethod
     def of(cls, problem: Problem) -> ClearedRows:
-        """Of all agents."""
+        """The cleared rows of all agents of a problem."""
         n = problem.n
         m = problem.m
         mean = mean_block(problem)

@@ -89,7 +89,7 @@ def problem_geometry(
 
 
 def stack_geometry(stack: Stack, tolerance: float | None, dense_limit: int) -> Geometry:
-    """Angles of two channels."""
+    """The geometry of a stack of two large channels, by Lanczos."""
     limit = LARGE_OVERLAP if tolerance is None else tolerance
     if len(stack.channels) != 2:
         raise InputError(

@@ -82,14 +82,14 @@ def first_channel(problem: Problem, shared: Sequence[Any]) -> Any:
 
 
 def shared_projection(problem: Problem, dense_limit: int) -> Projection | None:
-    """Onto R; None without D."""
+    """The projection onto R, the row space of all D_i; None without D."""
     present = [D for D in problem.blocks("D") if D is not None and D.shape[0]]
     rows = [sp.csr_array(D if has_entries(D) else dense(D)) for D in present]
     return projector(sp.vstack(rows, format="csr"), dense_limit) if rows else None
 
 
 def second_projection(d: int, n: int, q: int, onto_D: Projection | None) -> Projection:
-    """Onto Range(K_2')."""
+    """The projection onto Range(K_2'), disagreement and R."""
 
     def project(u: Array) -> Array:
         result = np.zeros_like(u)

@@ -136,7 +136,7 @@ def whose(problem: cp.Problem, owners: Any, shared: Any) -> dict[int, str]:
 
 
 class Division:
-    """Who has which part of what."""
+    """Which owner has which variables, terms and constraints of a model."""
 
     def __init__(self, owner: Mapping[int, str], names: Sequence[str]) -> None:
         self.owner = owner

@@ -51,7 +51,7 @@ class Krylov:
 
     @property
     def steps(self) -> int:
-        """Products with S."""
+        """Number of products with S."""
         return len(self.alpha)
 
     def tridiagonal(self) -> Array:

@@ -41,7 +41,7 @@ class RitzBlocks:
 
     @property
     def size(self) -> int:
-        """Vectors."""
+        """Number of Ritz vectors."""
         return len(self.values)
 
     def pairs(self, r: int) -> tuple[Array, Array]:

@@ -44,7 +44,7 @@ EMPTY = Extremes(math.inf, 0.0)
 
 
 def eigenvalue_extremes(H: Any) -> Extremes:
-    """Of a symmetric matrix, dense or sparse."""
+    """Smallest and largest eigenvalue of a symmetric matrix, dense or sparse."""
     size = H.shape[0]
     if size == 0:
         return EMPTY

@@ -317,11 +317,11 @@ class Function(Objective):
         return self.size
 
     def check(self, d: int, q: int) -> None:
-        """The declared size must be d + q."""
+        """Raise InputError unless the size that the data fix is d + q."""
         check_size(self, d + q, "(x, z)")
 
     def curvature(self, d: int, q: int) -> Curvature:
-        """Joint constants stand for the blocks as well."""
+        """Smoothness and strong convexity; joint constants stand for the blocks as well."""
         constants = self.constants(d + q)
         if self.coordinatewise:
             return separated(constants, constants, d, q)
@@ -337,7 +337,7 @@ class Function(Objective):
         return full[: len(x)], full[len(x) :]
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
-        """Each entry with the step of its block."""
+        """The proximal map on (x, z), each entry with the step of its block."""
         step: Step = step_x
         if step_x != step_z:
             step = np.repeat([step_x, step_z], [len(x), len(z)])

@@ -231,7 +231,7 @@ class MaxAffine(Function):
 
     @property
     def size(self) -> int:
-        """Columns of M."""
+        """Length of v: the columns of M."""
         return int(self.M.shape[1])
 
     def constants(self, size: int) -> tuple[float, float]:
@@ -241,7 +241,7 @@ class MaxAffine(Function):
         return float(np.max(self.M @ v + self.c))
 
     def gradient_at(self, v: Array) -> Array:
-        """The first row that attains the maximum."""
+        """The row that attains the maximum, the first of several."""
         row = self.M[[int(np.argmax(self.M @ v + self.c))]]
         return np.asarray(row.toarray() if is_sparse(row) else row).ravel()
 

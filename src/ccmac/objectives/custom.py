@@ -212,7 +212,7 @@ class Custom(Objective):
 
     @property
     def dim(self) -> int | None:
-        """As declared."""
+        """Length of (x, z) as declared, else None."""
         return self._dim
 
     def check(self, d: int, q: int) -> None:
@@ -267,7 +267,7 @@ class Custom(Objective):
         return _blocks("hessian", self._hessian(x, z, v_x, v_z), len(x), len(z))
 
     def hessian(self, x: Array, z: Array) -> Array:
-        """By its products, one a column."""
+        """f''(x, z), dense: one Hessian product a column."""
         d = len(x)
         size = len(x) + len(z)
         rows = [np.concatenate(self.hessian_product(x, z, u[:d], u[d:])) for u in np.eye(size)]
@@ -276,11 +276,11 @@ class Custom(Objective):
 
     @property
     def is_polyhedral(self) -> bool:
-        """Where it is smooth and has Hessian products."""
+        """Whether :meth:`polyhedral` exists: f is smooth and has Hessian products."""
         return self.has_hessian and "gradient" in self.capabilities
 
     def polyhedral(self, d: int, q: int) -> Polyhedral:
-        """The smooth function as it is."""
+        """A smooth term of (x, z), for interior points."""
         return Joint(self, d).polyhedral_at(d + q)
 
     def lipschitz(self, d: int, q: int) -> float:

@@ -29,7 +29,7 @@ def with_targets(objective: Objective, y: Any) -> Objective:
 
 
 def with_linear_term(objective: Objective, g: Any) -> Objective:
-    """g of u'Hu/2 - g'u on (x, z)."""
+    """The same quadratic with another linear term g in u'Hu/2 - g'u."""
     if isinstance(objective, Quadratic):
         changed = copy.copy(objective)
         changed.g = real_vector("Quadratic, g", g)

@@ -87,7 +87,7 @@ class Intercept(Function):
 
     @property
     def size(self) -> int | None:
-        """That of the loss."""
+        """Length of v: that of the loss."""
         return self.loss.size
 
     def constants(self, size: int) -> tuple[float, float]:
@@ -101,7 +101,7 @@ class Intercept(Function):
         return np.array([self._best(self.scores(v), 0.0)])
 
     def scores(self, v: Array) -> Array:
-        """v, or Mv."""
+        """The scores without intercept: v, or Mv."""
         M = self.loss.M if isinstance(self.loss, Kinked) else None
         return v if M is None else np.asarray(M @ v)
 
@@ -149,7 +149,7 @@ class Intercept(Function):
 
     @property
     def concordance(self) -> float | None:  # type: ignore[override]
-        """That of the loss."""
+        """Third over second derivatives, at most: that of the loss."""
         return self.loss.concordance
 
     def mean_weights(self, v: Array) -> tuple[Array, float]:

@@ -65,7 +65,7 @@ class Ridge(Linear):
 
     @property
     def bend(self) -> tuple[float, float]:
-        """The weight, twice."""
+        """Bounds (low, high) of the second derivative of the squares: the weight, twice."""
         return self.weight, self.weight
 
     @cached_property

@@ -181,7 +181,7 @@ class Loss(Linear):
 
     @property
     def has_hessian(self) -> bool:
-        """Always."""
+        """Whether :meth:`hessian_at` exists: always."""
         return True
 
     def hessian_at(self, v: Array) -> Any:

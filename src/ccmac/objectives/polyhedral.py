@@ -107,7 +107,7 @@ class Epigraph:
 
     @property
     def lower(self) -> Array:
-        """Of t."""
+        """Lower bounds of the slacks t."""
         bound = np.zeros(len(self.a))
         bound[len(bound) - self.free :] = -np.inf
         return bound
@@ -127,12 +127,12 @@ class Polyhedral:
 
     @classmethod
     def quadratic(cls, H: Any, g: Array, c: float) -> Polyhedral:
-        """Without a polyhedral part."""
+        """u'Hu/2 - g'u + c alone, without a polyhedral part."""
         return cls(H, g, c, np.full(len(g), -np.inf), np.full(len(g), np.inf))
 
     @classmethod
     def zero(cls, size: int) -> Polyhedral:
-        """Nothing at all."""
+        """The zero function."""
         return cls.quadratic(sp.csr_array((size, size)), np.zeros(size), 0.0)
 
     def with_terms(self, *terms: Epigraph) -> Polyhedral:

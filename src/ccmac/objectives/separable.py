@@ -69,7 +69,7 @@ class Separable(Objective):
 
     @property
     def dim(self) -> int | None:
-        """Known when both parts are."""
+        """Length of (x, z) if both parts fix theirs, else None."""
         known = self.x_size is not None and self.z_size is not None
         return (self.x_size or 0) + (self.z_size or 0) if known else None
 
@@ -93,7 +93,7 @@ class Separable(Objective):
         return self._x.prox_at(x, step_x), self._z.prox_at(z, step_z)
 
     def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
-        """Block-diagonal form."""
+        """The quadratic form, block-diagonal."""
         H_x, g_x, c_x = self._x.quadratic_at(d)
         H_z, g_z, c_z = self._z.quadratic_at(q)
         H = sp.csr_array(sp.block_diag([H_x, H_z], format="csr"))
@@ -101,11 +101,11 @@ class Separable(Objective):
 
     @property
     def has_hessian(self) -> bool:
-        """Where both parts have theirs."""
+        """Whether both parts have a Hessian."""
         return self._x.has_hessian and self._z.has_hessian
 
     def hessian(self, x: Array, z: Array) -> Array:
-        """Block-diagonal."""
+        """The Hessian, block-diagonal and dense."""
         blocks = dense(self._x.hessian_at(x)), dense(self._z.hessian_at(z))
         return np.asarray(la.block_diag(*blocks))
 

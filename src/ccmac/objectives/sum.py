@@ -119,7 +119,7 @@ class Sum(Function):
 
     @property
     def size(self) -> int | None:
-        """The length that some part fixes."""
+        """Length of v if some part fixes it, else None."""
         return self._size
 
     @cached_property
@@ -131,7 +131,7 @@ class Sum(Function):
         return Quadratic(H, g)
 
     def constants(self, size: int) -> tuple[float, float]:
-        """Of the merged quadratic, else sums."""
+        """(L, mu): of the merged quadratic, else sums of the parts'."""
         if self._merged is not None:
             return self._merged.constants(size)
         pairs = [part.constants(size) for part in self.parts]
@@ -173,7 +173,7 @@ class Sum(Function):
         return total, shift
 
     def isotropic(self) -> tuple[float, Array | None] | None:
-        """Known when it is for every part."""
+        """(a, s) of the gradient a v - s, where every part has one; else None."""
         return self._isotropic_sum() if len(self._plain) == len(self.parts) else None
 
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
@@ -336,7 +336,7 @@ class Limited(Objective):
         return outside + self.objective.value(x[: self.d], z)
 
     def gradient(self, x: Array, z: Array) -> tuple[Array, Array]:
-        """Of f; 0 in the slacks."""
+        """The gradient of f, zero in the slacks."""
         if not self.free:
             return super().gradient(x, z)
         slope, other = self.objective.gradient(x[: self.d], z)
@@ -371,7 +371,7 @@ class Limited(Objective):
         return form.spread(self.seen, len(self.lower)).within(self.lower, self.upper)
 
     def lipschitz(self, d: int, q: int) -> float:
-        """Of f where nothing is bounded."""
+        """A bound on subgradients of f; none where something is bounded."""
         return self.objective.lipschitz(self.d, self.q) if self.free else math.inf
 
     def taken_apart(self, smooth: Objective, simple: Objective) -> tuple[Limited, Limited]:

@@ -248,11 +248,11 @@ class AcDispatch:
         return self.cost(result) - float(result.certificates["gap"])
 
     def generation(self, result: Any) -> Array:
-        """MW by units."""
+        """Active output of the units in MW."""
         return self.grid.base * self._found("p", len(self.grid.p_max), result)
 
     def reactive(self, result: Any) -> Array:
-        """MVAr by units."""
+        """Reactive output of the units in MVAr."""
         return self.grid.base * self._found("q", len(self.grid.p_max), result)
 
     def voltages(self, result: Any) -> Array:

@@ -31,7 +31,7 @@ class SeenGrid(Grid):
 
     @property
     def reachable(self) -> float:
-        """Not known."""
+        """The most that a line may have to carry: not known to one area."""
         return np.inf
 
 

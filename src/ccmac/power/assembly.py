@@ -32,7 +32,7 @@ class Triplets:
     sense: list[str] = field(default_factory=list)
 
     def add(self, pairs: list[tuple[int, float]], right: float, sense: str = "==") -> int:
-        """A row; its number."""
+        """Append a row and return its number."""
         row = len(self.right)
         self.entries += [(row, column, value) for column, value in pairs]
         self.right.append(right)
@@ -40,7 +40,7 @@ class Triplets:
         return row
 
     def matrix(self, columns: int, rows: int | None = None) -> sp.csr_array:
-        """As a sparse matrix."""
+        """The rows as a sparse matrix."""
         shape = (len(self.right) if rows is None else rows, columns)
         row, column, value = zip(*self.entries, strict=True) if self.entries else ((), (), ())
         return sp.csr_array(
@@ -67,7 +67,7 @@ class Assembly:
         self.rows: dict[Key, tuple[int | None, int]] = {}
 
     def place(self, key: Key, agent: int) -> None:
-        """An entry of the agent's x."""
+        """Give the agent's x one more entry, named by its key."""
         self.x[key] = (agent, self.size[agent])
         self.size[agent] += 1
 
@@ -108,7 +108,7 @@ class Assembly:
                 self.row((f"cost {j}", k, t), "cost", terms, float(intercept), ">=")
 
     def bounds(self, key: Key) -> tuple[float, float]:
-        """Of an entry of x."""
+        """(lower, upper) bound of an entry of x."""
         kind, which, _ = key
         if kind == "p":
             return float(self.grid.p_min[which]), float(self.grid.p_max[which])

@@ -70,11 +70,11 @@ class Dispatch:
         return total + float(self.model.ask.shed or 0.0) * float(self.shed(result).sum())
 
     def generation(self, result: Any) -> Array:
-        """MW by hours and units."""
+        """Output of the units in MW, by hours and units."""
         return self.grid.base * self._values("p", len(self.grid.p_max), result)
 
     def angles(self, result: Any) -> Array:
-        """Radians by hours and buses."""
+        """Voltage angles in radians, by hours and buses."""
         found = self._values("theta", self.grid.buses, result)
         return np.asarray(found / self.grid.stiffness)
 
@@ -86,7 +86,7 @@ class Dispatch:
         return np.asarray(grid.base * grid.susceptance * apart)
 
     def stored(self, result: Any) -> Array:
-        """MWh by hours and stores."""
+        """Stored energy in MWh, by hours and stores."""
         return self.grid.base * self._values("energy", len(self.model.ask.storage), result)
 
     def shed(self, result: Any) -> Array:
@@ -284,19 +284,17 @@ def _settings(
 
 def _load(grid: Grid, hours: int, load: Any) -> Array:
     """Factors of the demand by hours and buses (one column: the same at all buses)."""
-    if np.ndim(load) == 2:
-        table = np.asarray(real_matrix("power, load", load))
-        if table.shape != (hours, grid.buses):
-            raise InputError(
-                f"power, load: has the shape {table.shape}; give {hours} rows of hours and "
-                f"{grid.buses} columns of buses"
-            )
-        return table
-    factor = real_vector("power, load", load)
-    if np.ndim(load) and len(factor) != hours:
-        raise InputError(f"power, load: has {len(factor)} entries; give one for each hour, {hours}")
-    day = np.ones(1) if hours == 1 else np.resize(DAY, hours)
-    return (factor if np.ndim(load) else float(factor[0]) * day)[:, None]
+    if np.ndim(load) == 0:
+        day = np.ones(1) if hours == 1 else np.resize(DAY, hours)
+        return number("power, load", load) * day[:, None]
+    table = np.asarray(load if np.ndim(load) == 2 else real_vector("power, load", load)[:, None])
+    table = np.asarray(real_matrix("power, load", table))
+    if table.shape not in ((hours, 1), (hours, grid.buses)):
+        raise InputError(
+            f"power, load: has the shape {table.shape}; give one factor for each hour, {hours}, or "
+            f"a row of {grid.buses} buses for each"
+        )
+    return table
 
 
 def _ramp(grid: Grid, ramp: Any) -> Array | None:

@@ -92,7 +92,7 @@ class Grid:
         return total
 
     def line_name(self, k: int) -> str:
-        """Number and ends."""
+        """What a line is called: its number and its ends."""
         return f"line {k} ({self.bus[self.line_from[k]]}-{self.bus[self.line_to[k]]})"
 
     @property
@@ -128,14 +128,15 @@ def read_grid(case: Any, convention: str = "matpower") -> Grid:
     resistance = branch[:, 2]
     reactance = branch[:, 3]
     tap = np.where(branch[:, 8] == 0, 1.0, branch[:, 8])
-    if convention == "matpower":
-        _has_reactance(name, reactance)
-        susceptance = 1.0 / (reactance * tap)
-        shift = np.deg2rad(branch[:, 9])
-    else:
-        _has_reactance(name, np.hypot(resistance, reactance))
-        susceptance = reactance / (resistance**2 + reactance**2)
-        shift = np.zeros(len(branch))
+    matpower = convention == "matpower"
+    impedance = reactance if matpower else np.hypot(resistance, reactance)
+    if (impedance == 0).any():
+        k = int(np.flatnonzero(impedance == 0)[0])
+        raise InputError(f"power, {name}: line {k} has no reactance; give one, or join its buses")
+    susceptance = (
+        1.0 / (reactance * tap) if matpower else reactance / (resistance**2 + reactance**2)
+    )
+    shift = np.deg2rad(branch[:, 9]) if matpower else np.zeros(len(branch))
     rating = branch[:, 5] / base
     reference = np.flatnonzero(bus[:, 1] == 3)
     cost, pieces = _costs(name, gencost, base)
@@ -158,13 +159,8 @@ def read_grid(case: Any, convention: str = "matpower") -> Grid:
         int(reference[0]) if reference.size else 0,
         {"bus": bus, "gen": gen, "branch": branch},
     )
-    return checked(grid)
-
-
-def _has_reactance(name: str, impedance: Array) -> None:
-    if (impedance == 0).any():
-        k = int(np.flatnonzero(impedance == 0)[0])
-        raise InputError(f"power, {name}: line {k} has no reactance; give one, or join its buses")
+    _check(grid)
+    return grid
 
 
 def _spread(branch: Array) -> Array:
@@ -198,7 +194,7 @@ def _places(name: str, key: str, bus: Array, numbers: Array) -> Index:
     return np.array([place[float(b)] for b in numbers], dtype=np.intp)
 
 
-def checked(grid: Grid) -> Grid:
+def _check(grid: Grid) -> None:
     """Refuse what no dispatch can serve, with the bus or unit that is to blame."""
     alone = [k for k, degree in grid.graph().degree if degree == 0] if grid.buses > 1 else []
     if alone:
@@ -214,7 +210,6 @@ def checked(grid: Grid) -> Grid:
             f"of {grid.base * grid.p_min[k]:g} MW above its largest, "
             f"{grid.base * grid.p_max[k]:g}; exchange them"
         )
-    return grid
 
 
 def _costs(name: str, table: Array, base: float) -> tuple[Array, dict[int, Array]]:

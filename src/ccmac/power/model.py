@@ -61,12 +61,12 @@ class Ask:
 
     @property
     def hours(self) -> int:
-        """How many."""
+        """Number of hours."""
         return len(self.load)
 
 
 class Model(Assembly):
-    """The problem, and where everything is in it."""
+    """A DC dispatch as a problem of agents, and where everything is in it."""
 
     def __init__(self, grid: Grid, parts: list[list[int]], names: list[str], ask: Ask) -> None:
         super().__init__(grid, parts, names)
@@ -211,7 +211,7 @@ class Model(Assembly):
         return shed if key[0] == "shed" else super().price(key)
 
     def bounds(self, key: Key) -> tuple[float, float]:
-        """Of an entry of x."""
+        """(lower, upper) bound of an entry of x."""
         kind, which, t = key
         if kind == "f":
             least, most = self.grid.flow_limits
