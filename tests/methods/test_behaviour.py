@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -256,39 +255,6 @@ def test_callback_may_stop(problem: ccmac.Problem) -> None:
     assert result.iterations == 4
 
 
-def test_a_run_that_was_stopped_is_saved_where_it_was(
-    problem: ccmac.Problem, tmp_path: Path
-) -> None:
-    seen: list[int] = []
-    for last in (4, 6):
-        ccmac.solve(
-            problem,
-            NETWORK,
-            tol=1e-12,
-            method="cross-apapc",
-            checkpoint=tmp_path,
-            callback=lambda k, s, last=last: seen.append(k) or k == last,
-        )
-    assert seen == [1, 2, 3, 4, 5, 6]
-
-
-def test_checkpoint_continues_to_the_same_bits(problem: ccmac.Problem, tmp_path: Path) -> None:
-    whole = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-8)
-    place = {"path": tmp_path / "state", "every": 10}
-    first = ccmac.solve(
-        problem, NETWORK, method="cross-apapc", tol=1e-8, checkpoint=place, max_iterations=25
-    )
-    assert first.status == "max_iterations"
-    second = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-8, checkpoint=place)
-    assert second.iterations == whole.iterations
-    for a, b in zip(second.x, whole.x, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert second.ledger["rounds"] == whole.ledger["rounds"]
-    other = random_quadratic(8, n=4)
-    with pytest.raises(InputError, match="checkpoint"):
-        ccmac.solve(other, NETWORK, method="cross-apapc", checkpoint=place)
-
-
 # -- records ---------------------------------------------------------------------------------------
 def test_result_reads_well_everywhere(problem: ccmac.Problem) -> None:
     result = ccmac.solve(problem, NETWORK, method="cross-apapc")
@@ -302,13 +268,3 @@ def test_result_reads_well_everywhere(problem: ccmac.Problem) -> None:
     frame = result.trace.to_pandas()
     assert list(frame["iteration"]) == list(range(1, result.iterations + 1))
     assert result.geometry.cross_factor >= 1
-
-
-def test_plan_predicts_what_solve_does(problem: ccmac.Problem) -> None:
-    plan = ccmac.plan(problem, NETWORK, method="cross-apapc")
-    assert "normalizer" in str(plan)
-    result = ccmac.solve(problem, NETWORK, method="cross-apapc")
-    assert result.plan is not None
-    assert plan.iteration == result.plan.iteration
-    with pytest.raises(InputError, match="'wrong' is unknown"):
-        ccmac.plan(problem, NETWORK, wrong=1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.linalg
@@ -149,19 +147,6 @@ def test_label_owner_has_curvature_enough() -> None:
         assert result.status == "optimal"
         weights.append(problem.weights(result))
     assert weights[0] == pytest.approx(weights[1], abs=1e-7)
-
-
-def test_resumes_bit_for_bit(tmp_path: Path) -> None:
-    problem = problem_of("separable", 3)
-    network = ccmac.Network.ring(N)
-    common = {"method": "cross-lbfgs", "tol": 1e-13}
-    whole = ccmac.solve(problem, network, max_iterations=20, **common)
-    path = {"path": tmp_path / "run", "every": 100}
-    ccmac.solve(problem, network, max_iterations=9, checkpoint=path, **common)
-    rest = ccmac.solve(problem, network, max_iterations=20, checkpoint=path, **common)
-    for a, b in zip(whole.x, rest.x, strict=True):
-        assert np.array_equal(a, b)
-    assert whole.ledger["argmins"] == rest.ledger["argmins"]
 
 
 def test_warm_prices_save_iterations() -> None:

@@ -164,20 +164,6 @@ def test_every_step_costs_what_it_declares(owner: int | None) -> None:
     assert runs[1].ledger.of("setup")["A"] == 2 * 3
 
 
-@pytest.mark.parametrize("owner", [None, 2])
-def test_resumes_bit_for_bit(tmp_path: Path, owner: int | None) -> None:
-    X, y = table(5)
-    problem = vfl.problem(X, y, 4, loss="logistic", regularization=0.01, label_owner=owner)
-    common: dict[str, Any] = {"method": CrossNewton(sketch=2), "tol": 1e-10}
-    whole = ccmac.solve(problem, "ring", max_iterations=9, **common)
-    keep = {"path": tmp_path / "kept", "every": 4}
-    ccmac.solve(problem, "ring", max_iterations=4, checkpoint=keep, **common)
-    resumed = ccmac.solve(problem, "ring", max_iterations=9, checkpoint=keep, **common)
-    assert resumed.iterations == whole.iterations == 9
-    assert np.array_equal(resumed.z, whole.z)
-    assert all(np.array_equal(a, b) for a, b in zip(resumed.x, whole.x, strict=True))
-
-
 def test_a_full_span_ends_and_auto_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = table(7, 60, 30)
     problem = vfl.problem(X, y, 3, loss="logistic", regularization=1e-3)

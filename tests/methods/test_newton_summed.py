@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -99,18 +97,6 @@ def test_every_step_costs_what_it_declares() -> None:
     k = Q + runs[1].plan.settings["rows"]
     width = k * (k + 1) // 2 + k + 8
     assert runs[1].plan.iteration["bytes"] >= 8 * width
-
-
-def test_resumes_bit_for_bit(tmp_path: Path) -> None:
-    problem = steep(3)
-    whole = ccmac.solve(problem, NETWORK, "cross-newton", 1e-12, max_iterations=8)
-    keep = {"path": tmp_path / "kept", "every": 4}
-    for k in (4, 8):
-        resumed = ccmac.solve(
-            problem, NETWORK, "cross-newton", 1e-12, max_iterations=k, checkpoint=keep
-        )
-    assert np.array_equal(resumed.z, whole.z)
-    assert all(np.array_equal(a, b) for a, b in zip(resumed.x, whole.x, strict=True))
 
 
 def test_without_hessians_it_refuses_and_auto_takes_another() -> None:

@@ -1,10 +1,7 @@
-"""The shape of the package: one notion of everything, built once, under one name."""
+"""One notion of rank; states that a callback may keep; the same bits twice."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,7 +12,7 @@ from ccmac.objectives import SquaredDistance
 from pins.cases import solved
 from pins.options import OWNED, home
 from pins.problems import posed
-from pins.walk import content, defined, modules, named_class, same
+from pins.walk import content, same
 
 POINT = np.array([1.0, 5.0])
 
@@ -70,75 +67,6 @@ def test_geometry_and_solve_see_one_rank(
     expected = POINT if rank == 2 else np.array([POINT[0], 0.0])
     assert result.status == "optimal"
     assert np.linalg.norm(seen - expected) <= result.error_bound + 1e-9
-
-
-# -- built once ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("method", OWNED)
-@pytest.mark.parametrize(
-    "name", ["LocalEquations", "SharedEquations", "CurvatureTable", "Coupling"]
-)
-def test_built_once_in_a_solve(method: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = named_class(name)
-    made = home(method, {})
-    built: list[object] = []
-    original = kind.__init__
-
-    def counting(self: Any, *arguments: Any, **keywords: Any) -> None:
-        built.append(self)
-        original(self, *arguments, **keywords)
-
-    monkeypatch.setattr(kind, "__init__", counting)
-    solved(made.problem, made.network, method, {}, max_iterations=2)
-    assert len(built) <= 1
-
-
-# -- names -----------------------------------------------------------------------------------------
-def test_methods_is_a_module() -> None:
-    assert isinstance(importlib.import_module("ccmac.methods"), ModuleType)
-    assert isinstance(ccmac.methods, ModuleType)
-
-
-def test_methods_are_listed_by_a_function_of_its_own() -> None:
-    listing = ccmac.available_methods()
-    assert set(listing) == set(OWNED)
-
-
-def test_no_module_is_hidden_by_a_public_name() -> None:
-    """``import ccmac.name`` yields a module, whatever was imported before."""
-    hidden = [
-        module.__name__
-        for module in modules()
-        if module.__name__.count(".") == 1
-        and getattr(ccmac, module.__name__.split(".")[1]) is not module
-    ]
-    assert hidden == []
-
-
-def test_no_module_has_the_name_of_a_public_function() -> None:
-    """Commands apart, which are called as what they do."""
-    functions = {name for name in ccmac.__all__ if inspect.isfunction(getattr(ccmac, name))}
-    shared = [
-        module.__name__
-        for module in modules()
-        if module.__name__.rsplit(".", 1)[-1] in functions
-        and not module.__name__.startswith("ccmac.cli.")
-    ]
-    assert shared == []
-
-
-@pytest.mark.parametrize("name", ["row_space", "right_hand_sides"])
-def test_function_is_defined_once(name: str) -> None:
-    assert sum(known == name for known, _ in defined(inspect.isfunction)) <= 1
-
-
-@pytest.mark.parametrize("name", ["ROUNDING", "GROWTH"])
-def test_constant_has_one_value(name: str) -> None:
-    values = {vars(module)[name] for module in modules() if name in vars(module)}
-    assert len(values) <= 1
-
-
-def test_no_special_case_for_hidden_modes() -> None:
-    assert [m.__name__ for m in modules() if m.__name__.endswith(".hidden")] == []
 
 
 # -- states ----------------------------------------------------------------------------------------
