@@ -559,7 +559,7 @@ UNSEEN = (
 
 
 def falling(work: Workspace, request: Request) -> Recession | None:
-    """A recession direction that proves that F has no least value; None where none is found.
+    """A recession direction that proves that a quadratic F has no least value, if one is found.
 
         d in ker K and ker H,   <g, d> < 0
 
@@ -568,7 +568,7 @@ def falling(work: Workspace, request: Request) -> Recession | None:
     not, g's part along the free directions of the summed system is tested. Cost: a float with the
     next message; if somebody slopes, the sum and an averaging for each direction tried.
     """
-    if "quadratic" not in work.capabilities or (reduced := work.gather_constraints()) is None:
+    if (reduced := work.gather_constraints()) is None:
         return None
     sloping = work.runtime.piggyback(np.array([[float(slopes)] for slopes in _own_slopes(work)]))
     if not sloping.value.any():

@@ -102,14 +102,9 @@ class Case:
         return self.work.gather_explicit() is not None or summable(self.work) is not None
 
     def averagings_dominate(self) -> bool:
-        """Whether one averaging costs more than the gradients of one local minimisation."""
+        """Whether one averaging costs more than a local minimisation, some 20 gradients."""
         averaging = self.costs.round * self.work.runtime.averaging.rounds
-        # inside one entrywise minimisation: 15 to 22 gradients counted on real data
         return averaging >= 20 * self.costs.gradient and averaging > 0
-
-    def has_short_rows(self) -> bool:
-        """Whether long rows of few columns can be made short."""
-        return self.free and bool(compressible(self.work))
 
     def has_small_blocks(self) -> bool:
         """Whether the agents' blocks and the common system are small, and there are kinks, bounds
@@ -131,14 +126,9 @@ class Rule:
 # First-order methods without strong convexity, one vector an averaging; no messages to decide.
 FIRST_ORDER = (
     Rule(
-        lambda c: c.has("prox", "smooth") and c.work.curvature.separable,
+        lambda c: c.has("prox") and (not c.has("smooth") or c.work.curvature.separable),
         CrossSliding,
-        "smooth but not strongly convex, and every objective has a prox",
-    ),
-    Rule(
-        lambda c: c.has("prox") and not c.has("smooth"),
-        CrossSliding,
-        "not smooth, and every objective has a prox",
+        "not strongly convex, and every objective has a prox",
     ),
     Rule(lambda c: c.has("smooth") and not c.work.curvature.L.any(), CrossSliding, "linear"),
     Rule(lambda c: c.has("smooth"), CrossContinuation, "smooth but not strongly convex"),
@@ -162,7 +152,7 @@ RULES = (
     Rule(lambda c: c.strong, CrossApapc, "smooth and strongly convex objectives"),
     Rule(Case.in_one_sum, CrossDirect, "quadratic with flat directions, in one sum"),
     Rule(
-        lambda c: c.has("polyhedral") and c.has_short_rows(),
+        lambda c: c.has("polyhedral") and c.free and bool(compressible(c.work)),
         CrossIpm,
         "kinks and a squared loss, or hinges, of few columns: interior points",
     ),
@@ -255,19 +245,12 @@ class Auto(Method):
         rule = next(rule for rule in RULES if rule.holds(case))
         found = self._cheapest(self._with(rule.method), rule.why, work, request)
         kinds = FALLBACKS.get(type(found[0]))
-        if kinds is None or self._exhausts(found[0], work, request):
+        if kinds is None:
             return [found]
+        if isinstance(found[0], CrossNewton) and found[0].takes_range(work, request):
+            return [found]  # nobody else gets nearer
         after = kinds[0] if case.has("strongly convex") else kinds[1]
         return [found, (self._with(after), "what came before it stalled")]
-
-    def _exhausts(self, method: Method, work: Workspace, request: Request) -> bool:
-        """Whether everybody minimises alone, to rounding: nobody else gets nearer."""
-        explicit = work.gather_explicit() if isinstance(method, CrossNewton) else None
-        return (
-            isinstance(method, CrossNewton)
-            and explicit is not None
-            and method.takes_range(work, explicit, request)
-        )
 
     def alternatives(
         self, work: Workspace, request: Request, chosen: Method
@@ -357,8 +340,7 @@ def _sent(method: Method, work: Workspace, request: Request) -> tuple[str, Cost]
             return SKETCH, average(m * columns) + 6 * step
         return SUM, 6 * (average(_matrix(k)) + 2 * average(k))
     if isinstance(method, CrossNewton):
-        explicit = work.gather_explicit()
-        return (SUM, 7 * average(_matrix(k))) if explicit is None else method.sent(work, request)
+        return method.sent(work, request)
     if isinstance(method, CrossCg) and work.eliminated is not None:
         size = min(method.sketch or planned_size(work.runtime, m, request.costs), m)
         steps = 2 if size >= min(columns, m) else 12

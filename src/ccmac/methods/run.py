@@ -227,7 +227,9 @@ class Run:
             self.method.announce(work, self.request)
             verdict: Infeasibility | Recession | None = early_contradiction(work)
             before = work.constraints
-            verdict = verdict or self._falling()
+            looks = "quadratic" in work.capabilities and "strongly convex" not in work.capabilities
+            if verdict is None and looks and not self.method.finds_falls(work):
+                verdict = falling(work, self.request)
         if verdict is not None:
             return without_solution(work, verdict, seed)
         prepared = self._again(self.prepare(), saver)
@@ -260,13 +262,6 @@ class Run:
         self._apply_probe()
         warnings = [*work.doubts, *self.warnings, *([] if saver is None else saver.notes)]
         return finish(work, prepared, outcome, plan, trace, warnings, seed)
-
-    def _falling(self) -> Recession | None:
-        """Of quadratics that are not strongly convex, where the method does not look itself."""
-        work = self.work
-        if self.method.finds_falls(work) or "strongly convex" in work.capabilities:
-            return None
-        return falling(work, self.request)
 
     def _next(self, prepared: Prepared, outcome: Outcome) -> tuple[Prepared | None, str]:
         """What goes on after a run that diverged or stalled, and the word for it in checkpoints."""

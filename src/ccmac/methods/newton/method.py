@@ -246,7 +246,7 @@ class CrossNewton(Method):
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The form that fits the problem."""
         if (explicit := work.gather_explicit()) is not None:
-            if self.takes_range(work, explicit, request):
+            if self.takes_range(work, request):
                 return self._range(work, explicit, request)
             return self._eliminated(work, explicit, request)
         reduced = summable(work)
@@ -269,9 +269,15 @@ class CrossNewton(Method):
             f"{'cross-apapc' if curved else 'cross-sliding'}"
         )
 
-    def takes_range(self, work: Workspace, explicit: Explicit, request: Request) -> bool:
-        """Whether the columns are sent, turned: if asked for, or where cheaper and nobody hides."""
-        if self.reveal == "sketch" or self.sketch is not None or not has_range(work, explicit):
+    def takes_range(self, work: Workspace, request: Request) -> bool:
+        """Whether the columns are sent, turned: if asked for, or where cheaper and nobody hides.
+
+        Everybody minimises alone then, to rounding.
+        """
+        explicit = work.gather_explicit()
+        if self.reveal == "sketch" or self.sketch is not None or explicit is None:
+            return False
+        if not has_range(work, explicit):
             return False
         hidden = work.runtime.averaging.hides or work.runtime.apart
         if self.reveal == "range" or hidden:
@@ -279,12 +285,13 @@ class CrossNewton(Method):
         bills = [request.costs.bill(cost) for cost in self._ways(work, explicit, request)]
         return bills[0] <= bills[1]
 
-    def sent(self, work: Workspace, request: Request) -> tuple[str, Cost] | None:
-        """(regime, what is averaged) of the form that is taken where the coupled rows give z."""
+    def sent(self, work: Workspace, request: Request) -> tuple[str, Cost]:
+        """(regime, what is averaged) of the form that is taken."""
         if (explicit := work.gather_explicit()) is None:
-            return None
+            k = work.problem.m + work.problem.q
+            return SUM, USUAL * work.runtime.average_cost(k * (k + 1) // 2 + k)
         columns, sketch = self._ways(work, explicit, request)
-        ranged = self.takes_range(work, explicit, request)
+        ranged = self.takes_range(work, request)
         return (SUM, columns) if ranged else (SKETCH, sketch)
 
     def _ways(self, work: Workspace, explicit: Explicit, request: Request) -> tuple[Cost, Cost]:
