@@ -143,7 +143,6 @@ def test_certified_needs_a_radius() -> None:
     [
         ({"multiplier_budget": 2.0}, "certified"),
         ({"schedule": "certified", "radius": 1.0, "opening": False}, "practical"),
-        ({"schedule": "certified", "radius": 1.0, "augmentation": True}, "practical"),
     ],
 )
 def test_options_of_the_other_schedule_are_refused(options: dict[str, Any], schedule: str) -> None:

@@ -203,7 +203,7 @@ def _convex() -> Iterator[Case]:
     canonical = {"realization": "canonical"}
     lifted = {"realization": "certified"}
     yield from _many(name, "flat", PROVED, {}, canonical, lifted, {"opening": False}, **loose)
-    yield from _many(name, "flat", (15,), {}, {"augmentation": True}, **loose)
+    yield from _many(name, "flat", (15,), {}, **loose)
     paper = {"schedule": "certified", "radius": 3.0, "accuracy": 0.5}
     yield from _many(
         name,

@@ -9,7 +9,7 @@ Opening: plain primal-dual gradient steps on the normalized stack,
 
 for as long as the proved gap falls at least like 1/k^2 (they win on well-conditioned problems).
 Then stages: an inexact proximal point method whose subproblems F + (nu/2) ||w - c||^2 are solved by
-the steps of Algorithm alg:cvx-stage (without its augmentation, unless asked) until
+the steps of Algorithm alg:cvx-stage (without its augmentation) until
 
     ||grad phi_nu(g) + p|| <= 0.8 nu ||g - c||   and   ||violation|| <= 0.8 (nu/L)^{1/2} ||g - c||;
 
@@ -78,7 +78,7 @@ class StageSteps:
     tau: float
     eta: float
     theta: float
-    weight: float
+    weight: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -154,12 +154,9 @@ class PracticalState(State):
 class PracticalContinuation(ProvedIteration[PracticalState]):
     """The iteration of the module text: the bound of its gap steers the stages."""
 
-    def __init__(
-        self, certifier: GapCertifier, goal: Goal, *, opening: bool = True, augmented: bool = False
-    ) -> None:
+    def __init__(self, certifier: GapCertifier, goal: Goal, *, opening: bool = True) -> None:
         super().__init__(certifier, goal)
         self.opening = opening
-        self.augmented = augmented
         self.correct = Correction.of(self.system)
 
     def begin(self, w: Array, p: Array, multiplier: Array) -> PracticalState:
@@ -222,11 +219,10 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         correct = self.correct
         interval = self.system.interval
         low, high = correction_interval(interval.low, interval.high, correct.degree)
-        weight = L if self.augmented else 0.0
-        smooth = L + weight * high + nu
+        smooth = L + nu
         tau = min(1.0, 0.5 * math.sqrt(high * nu / (low * smooth)))
         eta = 1.0 / (4.0 * tau * smooth)
-        steps = StageSteps(nu, tau, eta, 1.0 / (eta * high), weight)
+        steps = StageSteps(nu, tau, eta, 1.0 / (eta * high))
         received = space.runtime.piggyback(state.outgoing)
         moved = stage_step(self.objective, correct, steps, state.x, state.w, state.p, centre)
         away, steep, off = lengths(received)  # of the step before
@@ -406,8 +402,6 @@ class CrossContinuation(ConvexMethod):
         Bound on sigma ||lambda*|| / (L R); by default from the gradient at the start.
     opening : bool
         Plain primal-dual steps first, while the bound falls fast (default True).
-    augmentation : bool
-        Add (L/2) <w, P w> to the stages, as the paper does (default False).
 
     Examples
     --------
@@ -424,17 +418,12 @@ class CrossContinuation(ConvexMethod):
         "accelerated primal-dual stages with shrinking regularization (smooth, not strongly convex)"
     )
     needs = frozenset({"smooth"})
-    scheduled: ClassVar[dict[str, str]] = {
-        "multiplier_budget": "certified",
-        "opening": "practical",
-        "augmentation": "practical",
-    }
+    scheduled: ClassVar[dict[str, str]] = {"multiplier_budget": "certified", "opening": "practical"}
 
     multiplier_budget: float | None = option(
         None, float, "bound on sigma ||lambda*|| / (L R); by default from the gradient at the start"
     )
     opening: bool = option(True, bool, "plain primal-dual steps first, while the bound falls fast")
-    augmentation: bool = option(False, bool, "add (L/2) <w, P w> to the stages, as the paper does")
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The realization asked for, then the schedule asked for."""
@@ -457,9 +446,7 @@ class CrossContinuation(ConvexMethod):
             if not request.reference:
                 stopping = Stop(GapJudge(gradients, goal, found))
             return proved(gradients, stopping, why, found)
-        stages = PracticalContinuation(
-            certifier, goal, opening=self.opening, augmented=self.augmentation
-        )
+        stages = PracticalContinuation(certifier, goal, opening=self.opening)
         if not request.reference:
             stopping = Stop(GapJudge(stages, goal, found), every=True)
         return proved(stages, stopping, why, found)
