@@ -293,7 +293,7 @@ class Auto(Method):
             return method, why
         ranged = CrossNewton(reveal="range")
         asked = self.reveal == "range" and isinstance(method, CrossCg)
-        if asked and self._exhausts(ranged, work, request):
+        if asked and ranged.takes_range(work, request):
             ways = (forecast(ranged, work, request), forecast(method, work, request))
             # conjugate directions may take four times as many steps
             if ways[0] and ways[1] and ways[0].bill <= 4 * ways[1].bill:
