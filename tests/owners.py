@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import socket
 import subprocess
@@ -77,6 +78,47 @@ def at_once(work: Callable[[int], Any], agents: Sequence[int]) -> dict[int, Any]
         thread.join(SECONDS)
     assert len(found) == len(agents), f"agents {sorted({*agents} - {*found})} hang"
     return found
+
+
+# -- certificates that others refuse ---------------------------------------------------------------
+def replaced(folder: Path, name: str, change: Callable[[Any], Any], file: str) -> None:
+    """``file``.crt anew, with the authority's signature, for ``name``, changed."""
+    from ccmac.storage import keys
+
+    issuer, signer, _ = keys._authority(folder)
+    own = keys._load_key(folder / f"{file}.key")
+    built = change(keys._certificate(name, own.public_key(), issuer, 30))
+    (folder / f"{file}.crt").unlink()
+    keys._write(folder / f"{file}.crt", keys._signed(built, signer))
+
+
+def expired(built: Any) -> Any:
+    now = datetime.datetime.now(datetime.UTC)
+    built._not_valid_before = (now - datetime.timedelta(days=3)).replace(tzinfo=None)
+    built._not_valid_after = (now - datetime.timedelta(days=1)).replace(tzinfo=None)
+    return built
+
+
+def later(built: Any) -> Any:
+    built._not_valid_before += datetime.timedelta(days=2)
+    return built
+
+
+def for_servers(built: Any) -> Any:
+    from cryptography import x509
+
+    usages = x509.oid.ExtendedKeyUsageOID
+    built._extensions = [e for e in built._extensions if e.oid != x509.ExtendedKeyUsage.oid]
+    return built.add_extension(x509.ExtendedKeyUsage([usages.SERVER_AUTH]), False)
+
+
+def by_mail(built: Any) -> Any:
+    """The right name, but not as the name of a host."""
+    from cryptography import x509
+
+    built._extensions = [e for e in built._extensions if e.oid != x509.SubjectAlternativeName.oid]
+    names = [x509.RFC822Name("agent-1"), x509.UniformResourceIdentifier("agent-1")]
+    return built.add_extension(x509.SubjectAlternativeName(names), False)
 
 
 # -- processes ------------------------------------------------------------------------------------

@@ -8,19 +8,26 @@ import signal
 import socket
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ccmac
 from ccmac.cli.main import main
-from ccmac.errors import InputError
+from ccmac.errors import CcmacError, InputError
+from ccmac.owners.session import Owner
 from ccmac.paper.instances import random_quadratic, solve_kkt
+from ccmac.runtime import wire
+from ccmac.runtime.tls import certificates, fingerprint
+from ccmac.storage.keys import make_keys
 from ccmac.storage.owner import Public, read_mine, read_public
-from owners import N, finish, start, trial
+from owners import N, at_once, by_mail, expired, finish, for_servers, later, replaced, start, trial
 
 pytest.importorskip("cryptography")
+Change = Callable[[Path], None]
 
 
 @pytest.fixture(scope="module")
@@ -103,24 +110,16 @@ def test_the_public_file_is_compared_by_what_it_says(tmp_path: Path) -> None:
     ("old", "new", "says"),
     [
         ("agent = 1", "agent = 7", "agent 7: index outside 0..2"),
-        ('0 = "127', '5 = "127', "'5' is no neighbor of agent 1 in path"),
-        ("every = 5", "evry = 5", "evry"),
         ('out = "out-1"', "", "out"),
-        ("agent-1.key", "agent-0.key", "cannot be used"),
-        ('folder = "agent-1"', 'folder = "agent"', "not found; give a directory"),
         ("patience = 2.0", "patience = -1.0", "patience: Expected `float` > 0.0"),
-        ('0 = "127.0.0.1:', '0 = "127.0.0.1/', "is no address, such as host.example:7001"),
-        ("listen =", "# listen =", "listen is missing: a neighbor dials us; or meet at a relay"),
         ('0 = "127', '0 = {dial = "sideways"} # "127', "Invalid enum value 'sideways'"),
         ('0 = "127', '0 = {dial = "relay"} # "127', "is no address"),
         ('checkpoint = "state-1"', 'checkpoint = "public.toml"', "public.toml"),
-        ("keys/authority.crt", "keys/agent-0.crt", "is not signed by"),
         ("keys/authority.crt", "keys/authority.key", "is no certificate (PEM)"),
         ("keys/agent-1.crt", "keys/agent-7.crt", "agent-7.crt"),
         ("agents = 3", "agents = 0", "agents: Expected `int` >= 1"),
         ("tol = 1e-10", "tol = 0.0", "tol: Expected `float` > 0.0"),
         ('network = "path"', 'network = "pth"', "pth"),
-        ("cross-apapc", "cross-apap", "cross-apap"),
         (
             "q = 3",
             'q = 3\nabsent = ["west"]',
@@ -150,30 +149,136 @@ def test_bad_settings_are_one_line(
     assert told.count("\n") == 1
 
 
-def test_a_port_in_use_and_a_key_that_others_may_read(
-    tmp_path: Path, problem: ccmac.Problem, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = trial(tmp_path / "trial", problem)
-    file = folder / "me-1.toml"
-    host, _, port = str(read_mine(file).listen).rpartition(":")
-    capsys.readouterr()
-    with socket.create_server((host, int(port))):
-        assert main(["agent", str(file)]) == 2
-        assert "cannot listen there (Address already in use" in capsys.readouterr().err
-    (folder / "keys" / "agent-1.key").chmod(0o644)
-    assert main(["agent", str(file)]) == 2
-    assert "others may read it; do: chmod 600" in capsys.readouterr().err
+# -- what people get wrong -------------------------------------------------------------------------
+def edit(name: str, old: str, new: str) -> Change:
+    """A file of settings with something else in it."""
+
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1))
+
+    return change
 
 
-def test_an_agent_of_other_sizes_than_the_public_file_is_refused(
-    tmp_path: Path, problem: ccmac.Problem, capsys: pytest.CaptureFixture[str]
+def certificate(changed: Callable[[Any], Any], name: str = "agent-1") -> Change:
+    """The certificate of agent 1 is another one of the same authority."""
+    return lambda folder: replaced(folder / "keys", name, changed, "agent-1")
+
+
+def an_authority_of_its_own(folder: Path) -> None:
+    make_keys(folder / "own", ["agent-1"])
+    text = (folder / "me-1.toml").read_text()
+    (folder / "me-1.toml").write_text(text.replace("keys/", "own/"))
+
+
+def revoked(by: int) -> Change:
+    """Agent 1's certificate, in the public file of one owner."""
+
+    def change(folder: Path) -> None:
+        print_ = fingerprint(certificates(str(folder / "keys" / "agent-1.crt"))[0])
+        text = (folder / "public.toml").read_text()
+        (folder / "other.toml").write_text(f'revoked = ["{print_}"]\n{text}')
+        edit(f"me-{by}.toml", "public.toml", "other.toml")(folder)
+
+    return change
+
+
+def another_public_file(folder: Path) -> None:
+    text = (folder / "public.toml").read_text()
+    (folder / "other.toml").write_text(text.replace("1e-10", "1e-9"))
+    edit("me-1.toml", "public.toml", "other.toml")(folder)
+
+
+def both_dial(folder: Path) -> None:
+    place = read_mine(folder / "me-1.toml").listen
+    edit("me-0.toml", f'1 = "{place}"', f'1 = {{dial = "out", address = "{place}"}}')(folder)
+
+
+def same(folder: Path) -> None:
+    """No file is changed."""
+
+
+MISTAKES: dict[str, tuple[Change, dict[int, str]]] = {  # who is told what; 1 made the mistake
+    "address": (edit("me-1.toml", '0 = "127.0.0.1:', '0 = "127.0.0.1/'), {1: "is no address"}),
+    "port in use": (same, {1: "cannot listen there (Address already in use"}),
+    "key": (lambda f: (f / "keys/agent-1.key").chmod(0o644), {1: "do: chmod 600"}),
+    "expired": (certificate(expired), {1: "expired on"}),
+    "clock": (certificate(later), {1: "is the clock right"}),
+    "name": (certificate(lambda c: c, "agent-7"), {1: "is for agent-7, but the public file"}),
+    "mail": (certificate(by_mail), {1: "is for nobody, but the public file"}),
+    "usage": (certificate(for_servers), {1: "is not for clients and servers"}),
+    "authority": (edit("me-1.toml", "authority.crt", "agent-0.crt"), {1: "is not signed by"}),
+    "revoked": (revoked(1), {1: "is revoked by the public file"}),
+    "another's key": (edit("me-1.toml", "agent-1.key", "agent-0.key"), {1: "cannot be used"}),
+    "misspelled": (edit("me-1.toml", "every", "evry"), {1: "evry"}),
+    "no folder": (edit("me-1.toml", '"agent-1"', '"agent"'), {1: "not found; give a directory"}),
+    "method": (edit("public.toml", "cross-apapc", "cross-apap"), {1: "cross-apap"}),
+    "sizes": (edit("public.toml", "m = 2", "m = 3"), {1: "has 2 rows but the coupled"}),
+    "stranger": (edit("me-1.toml", '0 = "127', '5 = "127'), {1: "'5' is no neighbor of agent 1"}),
+    "no listen": (edit("me-1.toml", "listen", "# listen"), {1: "listen is missing"}),
+    "nobody there": (
+        edit("me-1.toml", '0 = "127.0.0.1:', '0 = "127.0.0.2:'),
+        {0: "agent 1: did not come", 1: "agent 0: did not come"},
+    ),
+    "version": (same, {0: "1.2.3; install one of them", 1: "1.2.3; install one of them"}),
+    "public file": (another_public_file, {0: "differ in the public", 1: "differ in the public"}),
+    "both dial": (both_dial, {0: "one of the two needs dial", 1: "one of the two needs dial"}),
+    "revoked there": (revoked(0), {0: "shows a certificate that is revoked", 1: "refused us"}),
+    "two authorities": (
+        an_authority_of_its_own,
+        {0: "hung up in the handshake; does it", 1: "its certificate is refused"},
+    ),
+}
+assert len(MISTAKES) >= 20
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_one_line_for_everybody_who_must_know(
+    tmp_path: Path,
+    problem: ccmac.Problem,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    mistake: str,
 ) -> None:
-    folder = trial(tmp_path / "trial", problem)
-    public = folder / "public.toml"
-    public.write_text(public.read_text().replace("m = 2", "m = 3"))
-    assert main(["agent", str(folder / "me-0.toml")]) == 2
-    assert "agent 0, block A: has 2 rows but the coupled equation has 3" in capsys.readouterr().err
-    assert read_mine(folder / "me-0.toml").agent == 0
+    folder = trial(tmp_path / "trial", problem, 1.0)
+    for i in range(2):
+        file = folder / f"me-{i}.toml"
+        file.write_text(f"wait = 1.5\n{file.read_text()}")
+    change, says = MISTAKES[mistake]
+    change(folder)
+    if 0 not in says:  # found before anybody is dialled
+        host, _, port = str(read_mine(folder / "me-0.toml").listen).rpartition(":")
+        if mistake == "port in use":
+            port = str(read_mine(folder / "me-1.toml").listen).rpartition(":")[2]
+        capsys.readouterr()
+        with socket.create_server((host, int(port))):
+            assert main(["agent", str(folder / "me-1.toml")]) == 2
+        told = capsys.readouterr().err
+        assert says[1] in told
+        assert told.count("\n") == 1
+        return
+    hello = wire.hello
+
+    def of_another_version(**facts: Any) -> bytes:
+        return hello(**(facts | {"version": "1.2.3"} if facts.get("agent") == 1 else facts))
+
+    if mistake == "version":
+        monkeypatch.setattr(wire, "hello", of_another_version)
+    said: dict[int, list[str]] = {0: [], 1: []}
+
+    def one(i: int) -> None:
+        try:
+            with Owner.read(folder / f"me-{i}.toml").links() as links:
+                links.say = said[i].append
+                links.start()
+        except CcmacError as error:
+            said[i].append(str(error))
+
+    at_once(one, (0, 1))
+    for i, words in says.items():
+        assert words in " | ".join(said[i]), said
+        assert not any("\n" in line for line in said[i])
 
 
 def test_the_others_go_on_without_one_that_is_gone(

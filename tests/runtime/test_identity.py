@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,14 @@ import pytest
 
 import ccmac
 from ccmac.cli.main import main
-from ccmac.errors import InputError, PeerLost
+from ccmac.errors import PeerLost
 from ccmac.runtime.distributed import Distributed
 from ccmac.runtime.links import Links
 from ccmac.runtime.masked import as_floats, as_key
 from ccmac.runtime.owners import Owners, between_owners
 from ccmac.runtime.tls import Identity, certificates, fingerprint
 from ccmac.storage import keys as made
-from owners import Neighborhood, at_once
+from owners import Neighborhood, at_once, by_mail, expired, for_servers, replaced
 
 pytest.importorskip("cryptography")
 from cryptography import x509
@@ -96,40 +94,6 @@ def test_keys_travel_as_numbers_without_loss() -> None:
 
 
 # -- certificates that are refused -----------------------------------------------------------------
-def replaced(folder: Path, name: str, change: Callable[[Any], Any], file: str) -> None:
-    """``file``.crt anew, with the authority's signature, for ``name``, changed."""
-    issuer, signer, _ = made._authority(folder)
-    own = made._load_key(folder / f"{file}.key")
-    built = change(made._certificate(name, own.public_key(), issuer, 30))
-    (folder / f"{file}.crt").unlink()
-    made._write(folder / f"{file}.crt", made._signed(built, signer))
-
-
-def expired(built: Any) -> Any:
-    now = datetime.datetime.now(datetime.UTC)
-    built._not_valid_before = (now - datetime.timedelta(days=3)).replace(tzinfo=None)
-    built._not_valid_after = (now - datetime.timedelta(days=1)).replace(tzinfo=None)
-    return built
-
-
-def later(built: Any) -> Any:
-    built._not_valid_before += datetime.timedelta(days=2)
-    return built
-
-
-def for_servers(built: Any) -> Any:
-    usages = x509.oid.ExtendedKeyUsageOID
-    built._extensions = [e for e in built._extensions if e.oid != x509.ExtendedKeyUsage.oid]
-    return built.add_extension(x509.ExtendedKeyUsage([usages.SERVER_AUTH]), False)
-
-
-def by_mail(built: Any) -> Any:
-    """The right name, but not as the name of a host."""
-    built._extensions = [e for e in built._extensions if e.oid != x509.SubjectAlternativeName.oid]
-    names = [x509.RFC822Name("agent-1"), x509.UniformResourceIdentifier("agent-1")]
-    return built.add_extension(x509.SubjectAlternativeName(names), False)
-
-
 @pytest.mark.parametrize("run", range(RUNS))
 @pytest.mark.parametrize(
     ("kind", "says"),
@@ -170,38 +134,6 @@ def test_certificates_that_are_refused_on_both_sides(
     assert all("did not come" in str(error) for error in found.values()), found
     assert says in " | ".join(pair.said[0])
     assert "refused us" in " | ".join(pair.said[1])
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (expired, "expired on"),
-        (later, "is the clock right"),
-        (for_servers, "is not for clients and servers"),
-        (by_mail, "is for nobody, but the public file calls this agent agent-1"),
-        ("mode", "others may read it; do: chmod 600"),
-        ("authority", "is not signed by"),
-        ("revoked", "is revoked by the public file"),
-    ],
-)
-def test_what_others_would_refuse_is_found_at_the_start(
-    tmp_path: Path, change: Any, says: str
-) -> None:
-    made.make_keys(tmp_path, ["agent-1"])
-    files = [str(tmp_path / name) for name in ("agent-1.crt", "agent-1.key", "authority.crt")]
-    revoked = []
-    if change == "mode":
-        (tmp_path / "agent-1.key").chmod(0o640)
-    elif change == "authority":
-        made.make_keys(tmp_path / "foreign", ["agent-1"])
-        files[2] = str(tmp_path / "foreign" / "authority.crt")
-    elif change == "revoked":
-        revoked = [fingerprint(certificates(files[0])[0])]
-    else:
-        replaced(tmp_path, "agent-1", change, "agent-1")
-    with pytest.raises(InputError) as caught:
-        Identity(*files, revoked).check_own("agent-1")
-    assert says in str(caught.value)
 
 
 def test_the_end_of_a_certificate_is_seen_a_month_ahead(tmp_path: Path) -> None:

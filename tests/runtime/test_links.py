@@ -221,28 +221,6 @@ def test_an_error_of_one_owner_is_told_to_all(ring: Neighborhood) -> None:
     }
 
 
-def test_owners_that_differ_are_refused_by_name(ring: Neighborhood) -> None:
-    def run(i: int) -> Any:
-        with ring.links(i, facts={"the public file": "2" if i == 3 else "1"}) as links:
-            links.start()
-            return talk(links)
-
-    found = at_once(run, range(4))
-    assert all(isinstance(error, (InputError, PeerLost)) for error in found.values())
-    assert "3 differ in the public file" in str(found[2]) or "3 differ" in str(found[0])
-    assert isinstance(found[3], InputError)
-
-
-def test_an_owner_that_never_comes_is_named(ring: Neighborhood) -> None:
-    def run(i: int) -> Any:
-        with ring.links(i, wait=1.0, patience=2.0) as links:
-            links.start()
-            return talk(links)
-
-    found = at_once(run, (0, 1, 2))
-    assert {str(error)[:22] for error in found.values()} == {"agent 3: did not come "}
-
-
 def test_an_owner_that_was_started_anew_ends_the_run(ring: Neighborhood) -> None:
     def run(i: int) -> Any:
         if i == 3:
@@ -257,22 +235,6 @@ def test_an_owner_that_was_started_anew_ends_the_run(ring: Neighborhood) -> None
     found = at_once(run, range(4))
     assert "agent 3: was started anew" in str(found[0]) + str(found[2])
     assert all(isinstance(error, PeerLost) for error in found.values())
-
-
-def test_two_who_both_dial_learn_which_line_is_missing(tmp_path: Path) -> None:
-    pair = Neighborhood(tmp_path / "keys", ccmac.Network.path(2))
-
-    def run(i: int) -> Any:
-        near: dict[int, Any] = {1 - i: (f"agent-{1 - i}", ("127.0.0.1", pair.ports[1 - i]))}
-        here = ("127.0.0.1", pair.ports[i])
-        said = pair.said[i].append
-        with Links(i, near, here, pair.identity(i), {}, wait=1.0, say=said) as links:
-            links.start()
-
-    found = at_once(run, range(2))
-    for i in range(2):
-        assert isinstance(found[i], PeerLost)
-        assert "one of the two needs dial = 'in'" in " | ".join(pair.said[i])
 
 
 def test_nothing_of_one_system_is_asked_for(

@@ -104,8 +104,8 @@ class Owner:
         """The runtime of this owner, once all neighbors are there."""
         with self.links(patience) as links, status.of(links), one_line():
             links.start()
+            status.note({"phase": "setup"})
             runtime = between_owners(links, self.network, self.averaging)
             runtime.watch = status.note
-            status.note({"phase": "setup"})
             yield runtime
             status.note({"phase": "done"})

@@ -82,7 +82,7 @@ class RunStatus:
         parts = [f"iteration {known['iteration']}", f"{known['rounds']:,} rounds"]
         if math.isfinite(known["bound"]):
             parts.append(f"bound {known['bound']:.1e}")
-        parts.append(f"{known['bytes'] / 1e6:,.1f} MB sent by the busiest")
+        parts.append(f"{known['bytes'] / 1e3:,.0f} kB sent by the busiest")
         if left := self.left:
             parts.append(f"about {left:.0f} s left by the plan")
         return ", ".join(parts)
@@ -135,7 +135,9 @@ def _row(*cells: Any) -> str:
 
 
 def _readable(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.3g}" if math.isfinite(value) else "not known yet"
 
 
 @contextmanager

@@ -138,6 +138,9 @@ class Links:
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
+        self._connecting = (
+            0  # connections that are being made: asyncio loses one if it is cancelled
+        )
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
     # -- for the agent's thread --------------------------------------------------------------------
@@ -276,6 +279,9 @@ class Links:
             await self._talk(*await self._secured(outer), None)
         except (ssl.SSLError, InputError) as error:
             self._tell(None, f"refused a connection from {tls.host(outer)}: {tls.reason(error)}")
+        except ConnectionError:
+            why = "hung up in the handshake; does it accept our certificate?"
+            self._tell(None, f"{tls.host(outer)}: {why}")
         finally:
             outer.transport.abort()
             self._open.discard(outer)
@@ -294,10 +300,14 @@ class Links:
     async def _reach(self, peer: Peer, place: Address | Relayed) -> None:
         """Of two who dial a relay the one with the smaller number is called by the other."""
         called = isinstance(place, Relayed) and self.me < peer.number
-        async with asyncio.timeout(self._seconds):
-            reader, outer = await asyncio.open_connection(
-                *place, limit=tls.WINDOW, happy_eyeballs_delay=tls.ADDRESS_SECONDS
-            )
+        self._connecting += 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                reader, outer = await asyncio.open_connection(
+                    *place, limit=tls.WINDOW, happy_eyeballs_delay=tls.ADDRESS_SECONDS
+                )
+        finally:
+            self._connecting -= 1
         try:
             if isinstance(place, Relayed):
                 nonce = (await wire.next_hello(reader, self._seconds)).get("nonce")
@@ -542,12 +552,14 @@ class Links:
             async with asyncio.timeout(FLUSH_SECONDS):
                 closed = (writer.wait_closed() for writer in self._open)
                 await asyncio.gather(*closed, return_exceptions=True)
-        for writer in self._open:
-            writer.transport.abort()
+                while self._connecting:
+                    await asyncio.sleep(0.01)
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in self._open:
+            writer.transport.abort()
 
 
 def spoken(error: BaseException, me: int) -> str:

@@ -226,7 +226,8 @@ async def secured(
         ssl_handshake_timeout=seconds,
         ssl_shutdown_timeout=1.0,
     )
-    assert isinstance(transport, asyncio.Transport)
+    if not isinstance(transport, asyncio.Transport):  # None: closed without a word
+        raise ConnectionResetError
     protocol.connection_made(transport)
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 

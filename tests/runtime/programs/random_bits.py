@@ -27,8 +27,6 @@ AVERAGED: tuple[dict[str, Any], ...] = (
     {"method": "cross-apapc"},
     {"method": "cross-apapc", "averaging": "tree", **LIMITED},
     {"method": "cross-cg"},
-    {"method": "joint-apapc", **LIMITED},
-    {"method": "condat-vu", **LIMITED},
 )
 CERTIFIED: dict[str, Any] = {
     "method": ccmac.methods.CrossApapc(realization="certified"),

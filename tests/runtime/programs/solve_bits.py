@@ -91,6 +91,12 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
         }
     if name == "convex":
         return flat_problem(), {"method": "cross-continuation", "tol": 1e-3, "max_iterations": 120}
+    if name == "newton":
+        rng = np.random.default_rng(4)
+        X = rng.standard_normal((60, 16))
+        y = np.sign(rng.standard_normal(60))
+        problem = ccmac.vfl.problem(X, y, N, loss="logistic", regularization=0.01, label_owner=3)
+        return problem, {"method": "cross-newton"}
     if name == "interior":
         return kinked_problem(), {"method": "cross-ipm", "tol": 1e-6}
     if name == "nonsmooth":
