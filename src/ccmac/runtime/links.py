@@ -137,6 +137,7 @@ class Links:
         self._events: queue.SimpleQueue[None] = queue.SimpleQueue()  # something may have ended
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: set[asyncio.StreamWriter] = set()
+        self._knocking: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
         self._connecting = (
             0  # connections that are being made: asyncio loses one if it is cancelled
@@ -155,7 +156,8 @@ class Links:
             absent = [peer.described for peer in self.links.values() if not peer.connections]
             since = f"{time.monotonic() - begun:.0f} s of {self.wait:.0f}"
             self.say(f"waiting for {', '.join(absent)}, {since}")
-        self._raise()
+        if self.failure is not None:
+            raise self.failure
 
     def _met(self) -> bool:
         return all(peer.connections for peer in self.links.values())
@@ -170,7 +172,8 @@ class Links:
 
     def post(self, messages: Mapping[int, bytes]) -> None:
         """Send one message to each of these neighbors."""
-        self._raise()
+        if self.failure is not None:
+            raise self.failure
         self._call(self._push, wire.DATA, messages)
 
     def receive(self, number: int, size: int | None = None, seconds: float = math.inf) -> bytes:
@@ -241,10 +244,6 @@ class Links:
     def _call(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.loop.call_soon_threadsafe(function, *arguments)
 
-    def _raise(self) -> None:
-        if self.failure is not None:
-            raise self.failure
-
     # -- in the thread of the connections ----------------------------------------------------------
     async def _begin(self, sock: socket.socket | None) -> None:
         """Accept and dial."""
@@ -258,7 +257,7 @@ class Links:
 
     def _accepted(self, _: asyncio.StreamReader, outer: asyncio.StreamWriter) -> None:
         """Whoever knocks shakes hands on its own."""
-        self._open.add(outer)
+        self._knocking.add(outer)
         self._spawn(self._welcome(outer))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -284,7 +283,7 @@ class Links:
             self._tell(None, f"{tls.host(outer)}: {why}")
         finally:
             outer.transport.abort()
-            self._open.discard(outer)
+            self._knocking.discard(outer)
 
     async def _dial(self, peer: Peer, place: Address | Relayed) -> None:
         """Connect, stay connected, connect again."""
@@ -543,22 +542,23 @@ class Links:
 
     async def _close(self) -> None:
         """Let the last words go out, then give every socket back."""
-        if self._server is not None:
-            self._server.close()
-        await asyncio.sleep(0)  # for whoever was accepted just now
+        mine = {asyncio.current_task()}
         for writer in self._open:
             writer.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_SECONDS):
                 closed = (writer.wait_closed() for writer in self._open)
                 await asyncio.gather(*closed, return_exceptions=True)
-                while self._connecting:
-                    await asyncio.sleep(0.01)
-        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+                # asyncio loses sockets that it accepts or connects when it is cancelled
+                while self._connecting or asyncio.all_tasks() - self._tasks - mine:
+                    await asyncio.sleep(0.001)
+        if self._server is not None:
+            self._server.close()
+        while tasks := asyncio.all_tasks() - mine:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        for writer in self._open:
+        for writer in (*self._open, *self._knocking):
             writer.transport.abort()
 
 
