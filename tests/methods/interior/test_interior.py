@@ -338,3 +338,30 @@ def test_a_fall_of_a_problem_without_feasible_point_is_no_verdict(
         seen.clear()
         problem = ccmac.Problem([ccmac.Agent(f, A=[[0.0, 1.0]], b=[c])] * 2, q=0)
         assert solve(problem).status == status
+
+
+def test_a_vehicle_that_breaks_its_own_limit_is_named_alone() -> None:
+    T = 6
+    step = np.eye(T) - np.eye(T, k=-1)
+    agents = []
+    for i in range(5):
+        C = np.block([[step, -np.eye(T), np.zeros((T, T))], [np.zeros((T, T)), step, -np.eye(T)]])
+        limit = np.where(np.arange(3 * T) < 2 * T, np.inf, 1e-3 if i == 2 else 1.0)
+        lower = -limit
+        if i == 2:
+            lower[T - 1] = 12.0  # from 10, at rest
+        agents.append(
+            ccmac.Agent(
+                Quadratic(np.diag(np.repeat([0.0, 0.0, 1.0], T))),
+                C=C,
+                c=5.0 * i * np.eye(2 * T)[0],
+                lower=lower,
+                upper=limit,
+                A=np.eye(T, 3 * T),
+                b=np.full(T, 60.0) if i == 0 else None,
+            )
+        )
+    result = ccmac.solve(ccmac.Problem(agents, sense="<="), "ring")
+    assert result.status == "infeasible"
+    assert "agent 2's own equations C and bounds contradict" in result.message
+    assert list(result.infeasibility.local) == [2]

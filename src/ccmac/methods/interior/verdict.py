@@ -186,13 +186,14 @@ class Sets:
         self.run = Interior(work, self.forms, inner, units, "sets")
         self.verdict = Verdicts(work, self.forms, models)
 
-    def decided(self) -> tuple[Infeasibility | bool, Lambda | None]:
+    def decided(self, *, closest: bool = False) -> tuple[Infeasibility | bool, Lambda | None]:
         """Proof that they exclude each other, and its multipliers; True where a point is found;
-        False: neither.
+        False: neither. ``closest``: the last of several proofs, whose defect is least.
         """
         run = self.run
         state = run.start(np.zeros(0), np.zeros(0))
         due = 1.0
+        best: tuple[Infeasibility | bool, Lambda | None] = False, None
         while not run.finished(state):
             state = run.step(state)
             ratio = state.kappa / max(state.tau, 1e-300)
@@ -202,11 +203,15 @@ class Sets:
                 due = 10.0 * ratio
                 found = self.verdict(run, state)
                 if isinstance(found, Infeasibility):
-                    return found, self.verdict.given(run, state)
+                    best = found, self.verdict.given(run, state)
+                    if not closest:
+                        return best
+                elif best[0]:
+                    return best
         found = self.verdict(run, state)
         if isinstance(found, Infeasibility):
             return found, self.verdict.given(run, state)
-        return False, None
+        return best
 
 
 def decided(work: Workspace) -> Infeasibility | bool:
@@ -226,7 +231,7 @@ def alone(work: Workspace) -> Infeasibility | None:
         own = replace(agent, A=sp.csr_array((0, problem.d[i])), B=None, b=None)
         runtime = InProcess(Network.complete(1))
         sets.append(Sets(Workspace(Problem([own], q=problem.q), runtime)))
-        lambdas.append(sets[-1].decided()[1])
+        lambdas.append(sets[-1].decided(closest=True)[1])
     work.ledger.charge(argmins=1)
     found = work.runtime.gather(np.array([[float(given is not None)] for given in lambdas]))[:, 0]
     if not found.any():
