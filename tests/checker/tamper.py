@@ -166,6 +166,8 @@ def tampered(kind: str, seed: int, place: Path) -> tuple[str, str, bool]:
     if kind == "problem":
         other, best = solved(name, seed + 1)
         stranger = Folder(place / "other", other, best)
+        if stranger.head["problem"] == folder.head["problem"]:
+            return name, folder.judged()[0], False  # drawn twice
         if random.integers(2):  # with a forged digest
             folder.head["problem"] = stranger.head["problem"]
         folder.problem = stranger.problem
