@@ -204,7 +204,7 @@ class Sets:
                 found = self.verdict(run, state)
                 if isinstance(found, Infeasibility):
                     best = found, self.verdict.given(run, state)
-                    if not closest:
+                    if not closest or ratio >= 1e12:  # another ray says nothing new
                         return best
                 elif best[0]:
                     return best
