@@ -64,6 +64,7 @@ class Intercept(Function):
         if hinge and loss.M is not None:
             self.each = loss.over(None)
         self.convex = loss.convex
+        self.extended = loss.extended
         smooth = "gradient" in loss.capabilities
         self.capabilities = frozenset(
             ({"gradient"} if smooth else set())
@@ -138,7 +139,22 @@ class Intercept(Function):
         """grad loss at the fitted scores."""
         if "gradient" not in self.capabilities:
             return super().gradient_at(v)
-        return self.loss.gradient_at(self.fitted(v))
+        if v.dtype != np.longdouble:
+            return self.loss.gradient_at(self.fitted(v))
+        # in the long format b takes Newton's steps from the one in doubles
+        b = self.offset(v.astype(np.float64)).astype(np.longdouble)
+        for _ in range(3):
+            u: Any = (v.reshape(-1, len(b)) + b).ravel()
+            gradient = self.loss.gradient_at(u)
+            slope = gradient.reshape(-1, len(b)).sum(axis=0).astype(np.float64)
+            b = b - np.linalg.lstsq(self._bend(u.astype(np.float64)), slope, rcond=None)[0]
+        return gradient
+
+    def _bend(self, u: Array) -> Array:
+        """The second derivative in b."""
+        if isinstance(self.loss, Multinomial):
+            return self.loss.class_curvature(softmax(u.reshape(-1, self.loss.classes), axis=1))
+        return np.array([[rise(self.loss.gradient_at, u).sum()]])
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the module."""
