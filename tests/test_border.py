@@ -66,104 +66,47 @@ def stacked(**parts: Any) -> ccmac.Result:
     return ccmac.solve(ccmac.Stack(**parts), max_iterations=10)
 
 
-RUN = {
-    "network": "ring",
-    "method": "auto",
-    "runtime": None,
-    "averaging": "auto",
-    "costs": None,
-    "seed": 0,
-}
-LIMITS = {
-    "tol": 1e-6,
-    "warm_start": None,
-    "max_iterations": 50,
-    "max_seconds": 5.0,
-    "checkpoint": None,
-    "callback": None,
-    "progress": None,
-}
+def called(call: Callable[..., Any], **given: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The call with all its parameters: those given, the others by default, or 1."""
+    parameters = inspect.signature(call).parameters.values()
+    others = {
+        p.name: 1.0 if p.default is p.empty else p.default
+        for p in parameters
+        if p.kind is not p.VAR_KEYWORD and p.name != "threads"
+    }
+    return call, {**others, **given}
+
+
 X = np.arange(40.0).reshape(10, 4) % 7
-Y = np.ones(10)
+SHORT = {"max_iterations": 50, "max_seconds": 5.0}
+UPDATED = ("b", "c", "e", "y", "g", "lower", "upper", "z_lower", "z_upper")
+BLOCKS = {"A": np.ones((1, 2)), "b": [1.0], "C": np.ones((1, 2)), "c": [1.0]}
+SHARED = {"D": [[1.0]], "e": [1.0], "name": "a", "lower": None, "upper": None}
+SENSES = {"C_sense": "==", "D_sense": "=="}
+STACKED = {"objective": objectives.Quadratic(np.eye(2), np.zeros(2)), "channels": [([[1, 1]], [1])]}
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "solve": (ccmac.solve, {"problem": problem(), **RUN, **LIMITS, "reference": None}),
-    "plan": (ccmac.plan, {"problem": problem(), **RUN, "tol": 1e-6, "reference": None}),
-    "prepare": (ccmac.prepare, {"problem": problem(), **RUN}),
-    "prepared.solve": (ccmac.prepare(problem(), "ring").solve, LIMITS),
-    "prepared.update": (
-        ccmac.prepare(problem(), "ring").update,
-        dict.fromkeys(("b", "c", "e", "y", "g", "lower", "upper", "z_lower", "z_upper")),
-    ),
-    "geometry": (
-        ccmac.geometry,
-        {"problem": problem(), "network": None, "tolerance": None, "method": None},
-    ),
-    "Agent": (
-        alone,
-        {
-            "objective": objectives.Quadratic(np.eye(3), np.ones(3)),
-            "A": np.ones((1, 2)),
-            "B": np.ones((1, 1)),
-            "b": [1.0],
-            "C": np.ones((1, 2)),
-            "c": [1.0],
-            "D": [[1.0]],
-            "e": [1.0],
-            "name": "a",
-            "lower": None,
-            "upper": None,
-            "C_sense": "==",
-            "D_sense": "==",
-        },
-    ),
-    "Problem": (
-        ccmac.Problem,
-        {
-            "agents": [agent()],
-            "n": None,
-            "q": None,
-            "m": None,
-            "sense": None,
-            "z_lower": None,
-            "z_upper": None,
-            "row_names": None,
-            "z_names": None,
-        },
-    ),
-    "Problem.load": (ccmac.Problem.load, {"directory": "nowhere", "agents": None}),
-    "Stack": (
-        stacked,
-        {"objective": objectives.Quadratic(np.eye(2), np.zeros(2)), "channels": [([[1, 1]], [1])]},
-    ),
-    "Costs": (ccmac.Costs, {"gradient": 1, "product": 0, "round": 1, "byte": 0}),
-    "Certificates": (
-        ccmac.Certificates,
-        dict.fromkeys(inspect.signature(ccmac.Certificates).parameters),
-    ),
-    "ring": (ccmac.Network.ring, {"n": 4}),
-    "path": (ccmac.Network.path, {"n": 4}),
-    "star": (ccmac.Network.star, {"n": 4}),
-    "complete": (ccmac.Network.complete, {"n": 4}),
-    "grid": (ccmac.Network.grid, {"rows": 2, "cols": 2}),
-    "erdos_renyi": (ccmac.Network.erdos_renyi, {"n": 4, "p": 0.9, "seed": 0}),
-    "random_regular": (ccmac.Network.random_regular, {"n": 4, "degree": 2, "seed": 0}),
+    "solve": called(ccmac.solve, problem=problem(), network="ring", **SHORT),
+    "plan": called(ccmac.plan, problem=problem(), network="ring"),
+    "prepare": called(ccmac.prepare, problem=problem(), network="ring"),
+    "prepared.solve": called(ccmac.prepare(problem(), "ring").solve, **SHORT),
+    "prepared.update": (ccmac.prepare(problem(), "ring").update, dict.fromkeys(UPDATED)),
+    "geometry": called(ccmac.geometry, problem=problem()),
+    "Agent": (alone, {"objective": agent().objective, **BLOCKS, **SHARED, **SENSES}),
+    "Problem": called(ccmac.Problem, agents=[agent()]),
+    "Problem.load": called(ccmac.Problem.load, directory="nowhere"),
+    "Stack": (stacked, STACKED),
+    "Costs": called(ccmac.Costs),
+    "Certificates": called(ccmac.Certificates),
+    "ring": called(ccmac.Network.ring, n=4),
+    "path": called(ccmac.Network.path, n=4),
+    "star": called(ccmac.Network.star, n=4),
+    "complete": called(ccmac.Network.complete, n=4),
+    "grid": called(ccmac.Network.grid, rows=2, cols=2),
+    "erdos_renyi": called(ccmac.Network.erdos_renyi, n=4, p=0.9, seed=0),
+    "random_regular": called(ccmac.Network.random_regular, n=4, degree=2, seed=0),
     "from_graph": (ccmac.Network.from_graph, {"graph": nx.cycle_graph(4), "nodes": None}),
-    "from_weights": (ccmac.Network.from_weights, {"W": np.eye(4)}),
-    "vfl.problem": (
-        ccmac.vfl.problem,
-        {
-            "X": X,
-            "y": Y,
-            "n_agents": 2,
-            "loss": "squared",
-            "regularization": 0.1,
-            "l1": 0.0,
-            "partition_seed": 0,
-            "shares": None,
-            "label_owner": None,
-            "delta": 1.0,
-        },
-    ),
+    "from_weights": called(ccmac.Network.from_weights, W=np.eye(4)),
+    "vfl.problem": called(ccmac.vfl.problem, X=X, y=np.ones(10), n_agents=2),
 }
 OBJECTIVES = (
     "LeastSquares",
@@ -182,10 +125,7 @@ OBJECTIVES = (
     "Multinomial",
 )
 for name in OBJECTIVES:
-    kind = getattr(objectives, name)
-    parameters = inspect.signature(kind).parameters.values()
-    given = {p.name: 1.0 if p.default is p.empty else p.default for p in parameters}
-    CALLS[name] = (kind, given)
+    CALLS[name] = called(getattr(objectives, name))
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -65,16 +65,6 @@ def test_weights_of_edges_make_the_weighted_laplacian(tmp_path: Path) -> None:
         ("erdos_renyi:dense:0", "PROBABILITY"),
         ("random_regular", "DEGREE"),
         ("random_regular:3:0:9", "DEGREE"),
-    ],
-)
-def test_bad_names(spec: str, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        as_network(spec, 8)
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
         ("rinf", "did you mean 'ring'"),
         ("grid:3000x3000", "9000000 agents but the problem has 4"),
         ("grid:99999999999999999999x99999999999999999999", "a whole number of about 40 digits"),

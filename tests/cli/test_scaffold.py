@@ -66,18 +66,8 @@ def test_parties_who_take_no_connections(tmp_path: Path, capfd: pytest.CaptureFi
     more = ["--parties", ",".join(names), "--relay", f"127.0.0.1:{fresh_port()}"]
     assert main(["vfl", "new", str(place), *more]) == 0
     assert not any("listen" in (place / name / "me.toml").read_text() for name in names)
-    limit = "max_iterations = 3\n"
-    for old, new, code in (
-        ("tol =", f'method = "cross-apapc"  # steps\n{limit}tol =', 1),
-        (limit, "", 0),
-    ):
-        for name in names:
-            file = place / name / "me.toml"
-            file.write_text(file.read_text().replace(old, new))
-        assert main(["owners", "try", str(place)]) == code
-        said = capfd.readouterr().out
-        assert said.count("have met") == len(names)
-    assert said.count("continues after iteration 3") == len(names)
+    assert main(["owners", "try", str(place)]) == 0
+    assert capfd.readouterr().out.count("have met") == len(names)
     tables = [pd.read_csv(place / name / "table.csv", index_col="id") for name in names]
     y = tables[0].pop("y")
     X = pd.concat(tables, axis=1)
@@ -92,8 +82,8 @@ def test_parties_who_take_no_connections(tmp_path: Path, capfd: pytest.CaptureFi
 def test_a_killed_party_ends_the_run_and_all_continue_to_the_same_bits(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """kill -9 of one of three after its first checkpoint; then all are started again."""
-    names = ["bank", "shop", "clinic"]
+    """kill -9 of one of two after its first checkpoint; then both are started again."""
+    names = ["bank", "shop"]
     place = tmp_path / "credit"
     new = ["vfl", "new", str(place), "--parties", ",".join(names), "--port", fresh_port()]
     assert main(new) == 0
@@ -109,9 +99,8 @@ def test_a_killed_party_ends_the_run_and_all_continue_to_the_same_bits(
         time.sleep(0.005)
     jobs["shop"].kill()
     ended = finish(list(jobs.values()))
-    assert [code for code, _, _ in ended] == [1, -signal.SIGKILL, 1], ended
-    for k in (0, 2):
-        assert "agent 1: has not been heard of for 3 s" in ended[k][2]
+    assert [code for code, _, _ in ended] == [1, -signal.SIGKILL], ended
+    assert "agent 1: has not been heard of for 3 s" in ended[0][2]
     capfd.readouterr()
     assert main(["owners", "try", str(place)]) == 0
     assert capfd.readouterr().out.count("continues after iteration") == len(names)

@@ -13,8 +13,11 @@ import pytest
 
 import ccmac
 from ccmac.cli.main import main
+from ccmac.errors import CcmacError
+from ccmac.owners.session import Owner
 from ccmac.paper.instances import random_quadratic
-from owners import N, finish, free_ports, start, trial
+from ccmac.runtime import links
+from owners import N, at_once, finish, free_ports, start, trial
 
 pytest.importorskip("cryptography")
 
@@ -79,16 +82,25 @@ def _read(port: int, path: str) -> str:
 
 
 def test_whoever_does_not_come_is_named_while_it_is_waited_for(
-    tmp_path: Path, problem: ccmac.Problem
+    tmp_path: Path, problem: ccmac.Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(links, "WAITING_SECONDS", 1.0)
     folder = trial(tmp_path / "trial", problem)
-    for i in range(N):
+    said: dict[int, list[str]] = {1: [], 2: []}
+
+    def one(i: int) -> None:
         file = folder / f"me-{i}.toml"
-        file.write_text(f"wait = 10.5\n{file.read_text()}")
-    ended = finish([start(folder, i) for i in (1, 2)])
-    assert [code for code, _, _ in ended] == [1, 1]
-    assert re.search(r"waiting for agent 0 \(agent-0, 127.0.0.1:\d+\), 10 s of 10", ended[0][2])
-    assert "agent 0: did not come for 1" in ended[1][2]
+        file.write_text(f"wait = 2.4\n{file.read_text()}")
+        with Owner.read(file).links() as mine:
+            mine.say = said[i].append
+            mine.start()
+            mine.receive(i - 1)
+
+    ended = at_once(one, (1, 2))
+    assert all(isinstance(error, CcmacError) for error in ended.values()), ended
+    waited = r"waiting for agent 0 \(agent-0, 127.0.0.1:\d+\), 1 s of 2"
+    assert any(re.search(waited, line) for line in said[1]), said
+    assert "agent 0: did not come for 2 s" in str(ended[2])
 
 
 def test_a_place_that_cannot_be_used_is_one_line(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -10,7 +12,7 @@ import ccmac
 from ccmac import vfl
 from ccmac.errors import MethodRefused
 from ccmac.methods import registry
-from ccmac.objectives import L1, Custom, Huber, Logistic, Separable, SquaredDistance
+from ccmac.objectives import L1, Custom, Huber, Logistic, Objective, Separable, SquaredDistance
 from ccmac.paper.instances import infeasible
 from methods.test_real_data import LAMBDA, dataset, logistic
 
@@ -26,13 +28,20 @@ def problem_of(kind: str, seed: int) -> ccmac.Problem:
     random = np.random.default_rng(seed)
     x = random.standard_normal((N, D))
     z = random.standard_normal(Q)
+    return with_objectives(random, x, z, lambda: _objective(kind, random))
+
+
+def with_objectives(
+    random: np.random.Generator, x: Array, z: Array, objective: Callable[[], Objective]
+) -> ccmac.Problem:
+    """All four families at random, met by (x, z)."""
     agents = []
     for i in range(N):
         A, B, C = (random.standard_normal(s) for s in ((M, D), (M, Q), (1, D)))
         shared = random.standard_normal((1, Q)) if i < 2 else None
         agents.append(
             ccmac.Agent(
-                _objective(kind, random),
+                objective(),
                 A=A,
                 B=B,
                 b=A @ x[i] + B @ z,
@@ -45,7 +54,7 @@ def problem_of(kind: str, seed: int) -> ccmac.Problem:
     return ccmac.Problem(agents)
 
 
-def _objective(kind: str, random: np.random.Generator) -> ccmac.objectives.Objective:
+def _objective(kind: str, random: np.random.Generator) -> Objective:
     rows = random.standard_normal((6, D + Q))
     y = random.choice([-1.0, 1.0], 6)
     if kind == "joint":

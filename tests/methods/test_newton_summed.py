@@ -9,7 +9,7 @@ import ccmac
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods import CrossNewton
 from ccmac.objectives import Custom
-from methods.test_lbfgs import D, M, N, Q, dense_solution, problem_of
+from methods.test_lbfgs import D, N, Q, dense_solution, problem_of, with_objectives
 
 Array = np.ndarray
 NETWORK = ccmac.Network.ring(N)
@@ -32,24 +32,8 @@ def steep(seed: int, *, with_hessian: bool = True) -> ccmac.Problem:
     def hessian(x: Array, z: Array, v_x: Array, v_z: Array) -> tuple[Array, Array]:
         return (5 / (1 + x**2) ** 1.5 + 0.01) * v_x, (5 / (1 + z**2) ** 1.5 + 0.01) * v_z
 
-    agents = []
-    for i in range(N):
-        A, B, C = (random.standard_normal(s) for s in ((M, D), (M, Q), (1, D)))
-        shared = random.standard_normal((1, Q)) if i < 2 else None
-        f = Custom(value, gradient, 5.01, 0.01, hessian=hessian if with_hessian else None)
-        agents.append(
-            ccmac.Agent(
-                f,
-                A=A,
-                B=B,
-                b=A @ x[i] + B @ z,
-                C=C,
-                c=C @ x[i],
-                D=shared,
-                e=None if shared is None else shared @ z,
-            )
-        )
-    return ccmac.Problem(agents)
+    known = hessian if with_hessian else None
+    return with_objectives(random, x, z, lambda: Custom(value, gradient, 5.01, 0.01, hessian=known))
 
 
 def test_the_first_proof_is_tried_after_four_steps() -> None:

@@ -200,23 +200,6 @@ def test_certified_needs_constants() -> None:
         CrossSliding(lipschitz=1.0)
 
 
-def test_splitting_the_work_changes_nothing() -> None:
-    """Nothing is fused in the averaged realization."""
-    sample = case("lasso", 2)
-    runs = [
-        ccmac.solve(
-            sample.problem,
-            sample.network,
-            tol=1e-2,
-            runtime=ccmac.InProcess(sample.network, fused=fused),
-        )
-        for fused in (True, False)
-    ]
-    assert runs[0].iterations == runs[1].iterations
-    assert np.array_equal(runs[0].z, runs[1].z)
-    assert runs[0].ledger.as_dict() == runs[1].ledger.as_dict()
-
-
 def test_a_warm_start_saves_iterations() -> None:
     """x, z and prices of an earlier run."""
     sample = case("hinge", 0)
