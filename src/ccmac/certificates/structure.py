@@ -179,18 +179,12 @@ class ExplicitBound:
 
     def at(self, x: Array) -> Proved:
         """The bound at (x, z(x))."""
-        space = self.space
-        n = self.problem.n
         beta = self.explicit.beta
-        images = self._images(x)
-        own = [[norm(space.x_of(x, k)) ** 2, norm(images[k])] for k in range(space.count)]
-        misfit, numbers = (n * mean[0] for mean in self.runtime.combine([images, np.array(own)]))
-        z = -misfit / beta
         unseen = math.sqrt(self.runtime.unseen(self.problem.m))
-        off_z = 4 * EPS * n * (float(numbers[1]) / abs(beta) + norm(z)) + 2 * unseen / abs(beta)
+        z, off_z, size, _ = self.followed(x)
         slopes, slope, off_slope = self._slopes(z)
         multiplier = -slope / beta
-        gradient, squares = self._gradients(x, multiplier)
+        gradient, squares = self.gradients(x, multiplier)
         # What rounding may have moved the multiplier by: z itself, the slopes, their sum.
         noise = self.L_z * off_z + off_slope + unseen
         r = math.sqrt(float(self.runtime.total(squares)[0])) + unseen
@@ -198,8 +192,21 @@ class ExplicitBound:
         mu = self.mu if self.near is None else max(self.mu, self.near(z, r))
         off = distance_bound(r, 0.0, mu, mu) if mu < math.inf else 0.0
         error = math.hypot(off, self.norm * off / abs(beta) + off_z)
-        size = math.sqrt(float(numbers[0]) + norm(z) ** 2)
         return Proved(x, z, error, r, off_z * abs(beta), size, gradient, slopes, multiplier)
+
+    def followed(self, x: Array, *rows: Array) -> tuple[Array, float, float, Array]:
+        """(z(x), what rounding may move it by, |(x, z)|, sums of more ``rows``): one averaging."""
+        n = self.problem.n
+        beta = abs(self.explicit.beta)
+        images = self._images(x)
+        points = [self.space.x_of(x, k) for k in range(self.space.count)]
+        own = [[norm(v) ** 2, norm(image)] for v, image in zip(points, images, strict=True)]
+        sizes = np.hstack([np.array(own), *rows])
+        misfit, numbers = (n * mean[0] for mean in self.runtime.combine([images, sizes]))
+        z = -misfit / self.explicit.beta
+        unseen = math.sqrt(self.runtime.unseen(self.problem.m))
+        off = 4 * EPS * n * (float(numbers[1]) / beta + norm(z)) + 2 * unseen / beta
+        return z, off, math.sqrt(float(numbers[0]) + norm(z) ** 2), numbers[2:]
 
     def _images(self, x: Array) -> Array:
         """A_i x_i - b_i by rows, from the long format."""
@@ -228,7 +235,7 @@ class ExplicitBound:
         total, lost = self.runtime.combine([slopes, np.array(sizes)])
         return slopes, total[0] * n, float(lost[0, 0]) * n
 
-    def _gradients(self, x: Array, multiplier: Array) -> tuple[Array, Array]:
+    def gradients(self, x: Array, multiplier: Array) -> tuple[Array, Array]:
         """(grad g_i, flat; the squares of what is left of them along the equations)."""
         self.work.ledger.charge(gradients=1)
         self.work.ledger.charge_cost(self.work.coupling.A.cost)

@@ -12,18 +12,18 @@ c = -E s/beta, and left = (W - sum_j B_j s_j^2)/2 >= 0. Predictor and corrector 
 
     r - sigma B s = up - down,   up (u - s) = down (s - l) = left (sigma - least) = mu.
 
-With kinks the active rows, whose s lies between its bounds, are then held at their kinks, and c is
-solved for once more. For any x, b, sigma and slopes s of sum zero with left >= 0, v the slopes that
+For any x, b, sigma and slopes s of sum zero with left >= 0, v the slopes that
 attain h there and rho the gradient of F with s in place of v,
 
     F(x) - F* <= sum_j (v - s)_j (r - sigma B (v + s)/2)_j + (sigma - least) left + |rho|^2/(2 mu).
 
-Cost: 1 argmin. Setup as in :mod:`ccmac.methods.newton.compressed`; a gap 2 averagings, of m + 2
+Cost: 1 argmin. Setup as in :mod:`ccmac.methods.newton.compressed`; a gap 2 averagings, of m + 3
 floats and of 2.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,26 +32,21 @@ import scipy.linalg
 
 from ccmac.certificates.bound import Proved
 from ccmac.certificates.gap import Gap, Goal
-from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, check_of, over
-from ccmac.certificates.structure import ExplicitBound
+from ccmac.certificates.stopping import Check, Evidence, Judged, check_of
+from ccmac.certificates.structure import ExplicitBound, ExplicitJudge
 from ccmac.inputs import Array
-from ccmac.ledger import Cost
 from ccmac.linalg.extended import norm
 from ccmac.linalg.symmetric import weighted_gram
 from ccmac.linalg.tolerances import EPS
-from ccmac.methods.base import Iteration, State, known, vector
-from ccmac.methods.newton.compressed import Turned
+from ccmac.methods.newton.compressed import RangeNewton, RangeState
 from ccmac.objectives.concomitant import ConcomitantHuber
 from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.loss import Hinge, Pinball
-from ccmac.workspace import Workspace
-from ccmac.workspace.dual import Explicit
 
 STEPS = 100
 CLOSE = 1e-11  # of F: a gap that will do
 WORSE = 100.0  # times the least gap: steps have lost their digits
 SHORT = 0.995  # of the way to the boundary
-INDEPENDENT = 1e-12  # singular values over the largest
 ROUNDING = 16.0
 
 
@@ -122,37 +117,29 @@ class Terms:
 
 @dataclass(frozen=True)
 class Interior:
-    """u - s, s - l, up, down, sigma - least and left (no entries with kinks), b; or a step."""
+    """(u - s, s - l, sigma - least), their multipliers (up, down, left), and b; or a step.
 
-    above: Array
-    below: Array
-    up: Array
-    down: Array
-    over: Array
-    left: Array
+    With kinks sigma has no entry.
+    """
+
+    slack: Array
+    multiplier: Array
     b: float
-
-    def slopes(self, h: Terms) -> Array:
-        """s, from the bound that is nearer."""
-        return np.where(self.below < self.above, h.low + self.below, h.high - self.above)
 
     def moved(self, step: Interior, t: float) -> Interior:
         """A step of length t further."""
-        pairs = zip(vars(self).values(), vars(step).values(), strict=True)
-        return Interior(*(own + t * change for own, change in pairs))
+        multiplier = self.multiplier + t * step.multiplier
+        return Interior(self.slack + t * step.slack, multiplier, self.b + t * step.b)
 
     def room(self, step: Interior) -> float:
         """The largest length that keeps all positive."""
-        worst = 0.0
-        for name in ("above", "below", "up", "down", "over", "left"):
-            falls = -getattr(step, name) / getattr(self, name)
-            worst = max(worst, float(np.max(falls, initial=0.0)))
-        return 1.0 / worst if worst > 0 else np.inf
+        falls = np.append(-step.slack / self.slack, -step.multiplier / self.multiplier)
+        return 1.0 / worst if (worst := float(falls.max())) > 0 else np.inf
 
     @property
     def gap(self) -> float:
         """The sum of all products."""
-        return float(self.up @ self.above + self.down @ self.below + self.over @ self.left)
+        return float(self.slack @ self.multiplier)
 
 
 @dataclass(frozen=True)
@@ -163,28 +150,22 @@ class Path:
     h: Terms
 
     def minimum(self) -> tuple[Array, Array, float, float]:
-        """(c, slopes, b, sigma), as near as steps get; then on the active rows."""
+        """(c, slopes, b, sigma), as near as steps get."""
         h = self.h
         half = 0.5 * (h.high - h.low)
-        r = self._scores(h.low + half, 0.0)
+        s = h.low + half
+        r = self._scores(s, 0.0)
         unit = float(np.mean(np.abs(r))) or 1.0
-        scale = np.array([unit] if h.weight else [])
-        point = Interior(
-            half,
-            half,
-            np.maximum(r, 0.0) + unit,
-            np.maximum(-r, 0.0) + unit,
-            scale,
-            np.full_like(scale, h.left(h.low + half)),
-            0.0,
-        )
-        least = np.inf
+        scale = [unit] if h.weight else []
+        left = [h.left(s)] if h.weight else []
+        signs = np.maximum(r, 0.0) + unit, np.maximum(-r, 0.0) + unit
+        point = Interior(np.concatenate([half, half, scale]), np.concatenate([*signs, left]), 0.0)
         best = point
+        least = np.inf
         for _ in range(STEPS):
-            s = point.slopes(h)
+            s, sigma = self._read(point)
             r = self._scores(s, point.b)
-            c = -self.E @ s
-            sigma = h.least + float(point.over.sum())
+            c = self.E @ s
             lacking = h.lacking(r, sigma, s)
             if lacking < least:
                 least = lacking
@@ -196,13 +177,17 @@ class Path:
                 point = self._stepped(point, s, r)
             except np.linalg.LinAlgError:  # rounding
                 break
-        s = best.slopes(h)
-        c = -self.E @ s
-        b = best.b
-        if not h.weight:
-            between = np.minimum(best.above, best.below) / np.max(half)
-            c, b = self._held(s, b, between > np.maximum(best.up, best.down) / unit)
-        return c, h.allowed(s), b, h.least + float(best.over.sum())
+        s, sigma = self._read(best)
+        return -self.E @ s, h.allowed(s), best.b, sigma
+
+    def _read(self, point: Interior) -> tuple[Array, float]:
+        """s, from the bound that is nearer, and sigma."""
+        above, below, over = self._parts(point.slack)
+        s = np.where(below < above, self.h.low + below, self.h.high - above)
+        return s, self.h.least + float(over.sum())
+
+    def _parts(self, v: Array) -> list[Array]:
+        return np.split(v, [len(self.h.low), 2 * len(self.h.low)])
 
     def _scores(self, s: Array, b: float) -> Array:
         """E'c + b past their kinks, c = -E s."""
@@ -214,199 +199,132 @@ class Path:
         What is left of b and sigma, whose columns border it, is a system of two unknowns.
         """
         E, h = self.E, self.h
-        above, below, up, down = point.above, point.below, point.up, point.down
-        over, left = point.over, point.left
-        sigma = h.least + float(over.sum())
+        up, down, left = self._parts(point.multiplier)
+        sigma = self._read(point)[1]
         lacking = r - up + down - sigma * h.bend * s
         short = h.left(s) - left
-        inverse = 1.0 / (up / above + down / below + sigma * h.bend)
+        ratio = point.multiplier / point.slack
+        on_up, on_down, on_left = self._parts(ratio)
+        inverse = 1.0 / (on_up + on_down + sigma * h.bend)
         gram = weighted_gram(E, inverse)
         gram[np.diag_indices_from(gram)] += 1.0
         factor = scipy.linalg.cho_factor(gram, overwrite_a=True, check_finite=False)
-        border = np.vstack([np.ones((int(h.free), len(s))), *[-h.bend * s for _ in over]])
+        border = np.vstack([np.ones((int(h.free), len(s))), *[-h.bend * s for _ in left]])
         columns = E @ (border * inverse).T
         follows = scipy.linalg.cho_solve(factor, columns)
         small = (border * inverse) @ border.T - columns.T @ follows
-        small[int(h.free) :, int(h.free) :] += np.diag(left / over)
+        small[int(h.free) :, int(h.free) :] += np.diag(on_left)
 
-        def direction(on_up: Array, on_down: Array, on_left: Array) -> Interior:
-            right = lacking - on_up / above + on_down / below
+        def direction(products: Array) -> Interior:
+            asked = products / point.slack
+            on_up, on_down, on_left = self._parts(asked)
+            right = lacking - on_up + on_down
             dc = -scipy.linalg.cho_solve(factor, E @ (inverse * right))
-            asked = np.append([-s.sum()] * h.free, on_left / over - short)
-            asked -= border @ (inverse * right) + columns.T @ dc
-            y = np.linalg.solve(small, asked)
+            ends = np.append([-s.sum()] * h.free, on_left - short)
+            ends -= border @ (inverse * right) + columns.T @ dc
+            y = np.linalg.solve(small, ends)
             dc -= follows @ y
             ds = inverse * (dc @ E + y @ border + right)
-            ends = np.split(y, [int(h.free)])
-            dleft = (on_left - left * ends[1]) / over
-            dup, ddown = (on_up + up * ds) / above, (on_down - down * ds) / below
-            return Interior(-ds, ds, dup, ddown, ends[1], dleft, float(ends[0].sum()))
+            b, over = np.split(y, [int(h.free)])
+            slack = np.concatenate([-ds, ds, over])
+            return Interior(slack, asked - ratio * slack, float(b.sum()))
 
-        ahead = direction(-up * above, -down * below, -over * left)
+        now = point.slack * point.multiplier
+        ahead = direction(-now)
         end = point.moved(ahead, min(1.0, point.room(ahead)))
-        aim = (end.gap / point.gap) ** 3 * point.gap / (2 * len(s) + len(over))
-        step = direction(
-            aim - up * above - ahead.up * ahead.above,
-            aim - down * below - ahead.down * ahead.below,
-            aim - over * left - ahead.over * ahead.left,
-        )
+        aim = (end.gap / point.gap) ** 3 * point.gap / len(now)
+        step = direction(aim - now - ahead.slack * ahead.multiplier)
         return point.moved(step, min(1.0, SHORT * point.room(step)))
-
-    def _held(self, s: Array, b: float, active: Any) -> tuple[Array, float]:
-        """(c, b) of the minimum with active rows at their kinks, others on their side."""
-        h = self.h
-        c = -self.E @ s
-        free = float(h.free)
-        slopes = np.where(active, 0.0, h.slopes(self._scores(s, b), 0.0))
-        M = np.vstack([self.E[:, active], np.full(np.count_nonzero(active), free)])
-        U, sigma, V = np.linalg.svd(M, full_matrices=M.shape[1] < len(M))
-        seen = np.count_nonzero(sigma > INDEPENDENT * sigma.max(initial=0.0))
-        y = U[:, :seen] @ ((V[:seen] @ h.at[active]) / sigma[:seen])
-        Z = U[:, seen:]
-        ones = np.append(np.ones(len(c)), 0.0)
-        slope = np.append(self.E @ slopes, free * slopes.sum()) + ones * y
-        y += Z @ np.linalg.lstsq((Z.T * ones) @ Z, -(Z.T @ slope), rcond=INDEPENDENT)[0]
-        pairs = [(c, b), (y[:-1], free * float(y[-1]))]
-        return min(pairs, key=self._value)
-
-    def _value(self, pair: tuple[Array, float]) -> float:
-        c, b = pair
-        return 0.5 * float(c @ c) + self.h.value(c @ self.E + b - self.h.at, 0.0)
 
 
 @dataclass(frozen=True)
-class AloneState(State):
-    """u = (x, copies of z), the slopes s, b and sigma."""
+class AloneState(RangeState):
+    """Of one step: c is followed by the slopes s, b and sigma."""
 
-    u: Array = vector()
-    s: Array = known()
-    b: float = 0.0
-    sigma: float = 0.0
     gap: float = 0.0
-    over: bool = False
 
 
-class Alone(Iteration[AloneState]):
+class Alone(RangeNewton):
     """One step to the minimum of the module text."""
-
-    def __init__(self, work: Workspace, explicit: Explicit) -> None:
-        self.work = work
-        self.space = work.space
-        self.explicit = explicit
-        self.turned = Turned(work, explicit)
-        self.h = Terms.of(explicit.parts[0], work.problem.n)
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None
     ) -> AloneState:
         """The user's point, which is not needed."""
-        return AloneState(self.space.joined(x, z), np.zeros((1, len(self.h.at))))
+        return AloneState(self.space.joined(x, z), np.zeros((1, sum(self.E.shape) + 2)))
 
-    def step(self, state: AloneState) -> AloneState:
+    def step(self, state: RangeState) -> AloneState:
         """The minimum; rows that do not count stay out of it."""
         self.work.ledger.charge(argmins=1)
         beta = self.explicit.beta
-        E = self.turned.E
-        rows = self.h.high > self.h.low
-        terms = replace(
-            self.h,
-            low=self.h.low[rows],
-            high=self.h.high[rows],
-            at=(self.h.at + self.turned.a / beta)[rows],
-            bend=self.h.bend[rows],
-        )
-        within = E if rows.all() else E[:, rows]
-        c, slopes, b, sigma = Path(within / beta, terms).minimum()
+        h = Terms.of(self.explicit.parts[0], self.work.problem.n)
+        rows = h.high > h.low
+        at = (h.at + self.turned.a / beta)[rows]
+        counted = replace(h, low=h.low[rows], high=h.high[rows], at=at, bend=h.bend[rows])
+        within = self.E if rows.all() else self.E[:, rows]
+        c, slopes, b, sigma = Path(within / beta, counted).minimum()
         s = np.zeros(len(rows))
         s[rows] = slopes
-        found = self.work.runtime.common(np.concatenate([c, s, [b, sigma]]))
-        c, s, ends = np.split(found, [len(c), len(c) + len(s)])
-        z = (c @ E - self.turned.a) / beta
-        return AloneState(
-            self.turned.placed(c, z), s[None], b=float(ends[0]), sigma=float(ends[1]), over=True
-        )
-
-    def point(self, state: AloneState) -> tuple[Array, Array]:
-        """x and the z that follows."""
-        return self.space.x(state.u), self.space.z(state.u)
-
-    def finished(self, state: AloneState) -> bool:
-        """After one step."""
-        return state.over
-
-    @property
-    def cost(self) -> Cost:
-        """Of the step."""
-        return Cost(argmins=1)
+        found = self.runtime.common(np.concatenate([c, s, [b, sigma]]))
+        c = found[: len(c)]
+        u = self.turned.placed(c, (c @ self.E - self.turned.a) / beta)
+        return AloneState(u, found[None], over=True)
 
 
-class AloneJudge(Judge, ExplicitBound):
+class AloneJudge(ExplicitJudge):
     """gap <= eps by the bound of the module text; of smooth losses the distance that follows."""
 
-    def __init__(
-        self, work: Workspace, explicit: Explicit, goal: Goal, record: dict[str, Any], start: Any
-    ) -> None:
-        ExplicitBound.__init__(self, work, explicit)
-        self.notes = []
-        self.h = Terms.of(explicit.parts[0], work.problem.n)
+    def __init__(self, iteration: RangeNewton, goal: Goal, start: tuple[Array, Array]) -> None:
+        bound = ExplicitBound(iteration.work, iteration.explicit)
+        super().__init__(bound, goal.tol, iteration.refined)
+        self.h = Terms.of(bound.explicit.parts[0], bound.problem.n)
         self.goal = goal
-        self.record = record
+        self.record: dict[str, Any] = {}
         self.x0, self.z0 = start
-
-    def estimate(self, iteration: Judged, state: Any) -> tuple[float, float] | None:
-        """What the gradient can mean at most."""
-        seen = float(np.hypot(1.0, self.norm / self.explicit.beta) * state.gap / np.sqrt(self.mu))
-        z = iteration.point(state)[1][0]
-        return seen, over(seen, self.goal.tol * max(1.0, norm(z)))
 
     def check(self, iteration: Judged, state: Any) -> Check:
         """The gap at the state's x and z(x), with its slopes or with those of h at its z."""
+        runtime = self.bound.runtime
         x, copies = iteration.point(state)
-        if not isinstance(state, AloneState):
-            h: Any = self.explicit.parts[0]
+        if isinstance(state, AloneState):
+            _, s, (b, sigma) = np.split(state.c[0], [-2 - len(self.h.at), -2])
+        else:
+            h: Any = self.bound.explicit.parts[0]
             b, sigma = h.fitted(copies[0])
-            s = self.runtime.common(self.h.allowed(self.explicit.slope(copies[0])))
-            state = AloneState(state.u, s[None], b=b, sigma=sigma)
-        found, proved = self._gap(x, state)
+            s = runtime.common(self.h.allowed(self.bound.explicit.slope(copies[0])))
+        found, proved = self._gap(x, s, float(b), float(sigma))
         if self.h.weight:
-            return check_of(proved, self.goal.tol).agreed(self.runtime)
+            return check_of(proved, self.goal.tol).agreed(runtime)
         self.record.update(found.record(self.goal))
         bound = found.bound(self.goal.required(found.travelled))
-        return Check(bound, Evidence("gap", found.ratio(self.goal)), proved).agreed(self.runtime)
+        return Check(bound, Evidence("gap", found.ratio(self.goal)), proved).agreed(runtime)
 
-    def _gap(self, x: Array, state: AloneState) -> tuple[Gap, Proved]:
-        n = self.problem.n
-        beta = self.explicit.beta
-        space = self.space
-        images = self._images(x)
-        own = [
-            [norm(space.x_of(x, k)) ** 2, norm(space.x_of(x - self.x0, k)) ** 2, norm(images[k])]
-            for k in range(space.count)
-        ]
-        misfit, sizes = (n * mean[0] for mean in self.runtime.combine([images, np.array(own)]))
-        z = -misfit / beta
-        off = 4 * EPS * n * (float(sizes[2]) / abs(beta) + norm(z))
-        s = state.s[0]
-        r = z + state.b - self.h.at
-        multiplier = -s / beta
-        gradient, squares = self._gradients(x, multiplier)
-        values = [part.value_at(space.x_of(x, k)) for k, part in enumerate(self.explicit.x_parts)]
-        square, value = self.runtime.total(np.column_stack([squares, values]))
-        shared = self.h.value(r, state.sigma)
+    final = check
+
+    def _gap(self, x: Array, s: Array, b: float, sigma: float) -> tuple[Gap, Proved]:
+        at = self.bound
+        moved = x - self.x0
+        far = [[norm(at.space.x_of(moved, k)) ** 2] for k in range(at.space.count)]
+        z, off, size, [travelled] = at.followed(x, np.array(far))
+        multiplier = -s / at.explicit.beta
+        gradient, squares = at.gradients(x, multiplier)
+        parts = enumerate(at.explicit.x_parts)
+        values = [part.value_at(at.space.x_of(x, k)) for k, part in parts]
+        square, value = at.runtime.total(np.column_stack([squares, values])).tolist()
+        r = z + b - self.h.at
+        shared = self.h.value(r, sigma)
         steep = norm(np.maximum(self.h.high, -self.h.low))
-        base = self.h.lacking(r, state.sigma, s) + float(square) / (2 * self.mu) + 2 * steep * off
-        base += ROUNDING * EPS * (shared + abs(float(value)) + float(np.abs(s) @ np.abs(r)))
+        base = self.h.lacking(r, sigma, s) + square / (2 * at.mu) + 2 * steep * off
+        base += ROUNDING * EPS * (shared + abs(value) + float(np.abs(s) @ np.abs(r)))
+        violation = off * abs(at.explicit.beta)
         found = Gap(
-            value=float(value) + shared,
+            value=value + shared,
             base=base,
             slope=abs(float(s.sum())) if self.h.free else 0.0,
-            violation=off * abs(beta),
-            travelled=float(np.hypot(np.sqrt(sizes[1]), norm(z - self.z0))),
+            violation=violation,
+            travelled=math.hypot(math.sqrt(travelled), norm(z - self.z0)),
         )
-        size = float(np.hypot(np.sqrt(sizes[0]), norm(z)))
-        error = float(np.sqrt(2 * base / self.mu))
-        each = np.tile(s / n, (space.count, 1))
-        proved = Proved(
-            x, z, error, float(np.sqrt(square)), found.violation, size, gradient, each, multiplier
-        )
-        return found, proved
+        error = math.sqrt(2 * base / at.mu)
+        left = math.sqrt(square)
+        each = np.tile(s / at.problem.n, (at.space.count, 1))
+        return found, Proved(x, z, error, left, violation, size, gradient, each, multiplier)

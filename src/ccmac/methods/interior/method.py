@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ccmac.certificates.gap import Duality, Goal
-from ccmac.certificates.stopping import Stop
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request, option
 from ccmac.methods.interior.alone import Alone, AloneJudge
@@ -116,17 +115,9 @@ class CrossIpm(Method):
     def _alone(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:
         """By everybody alone, from turned columns."""
         iteration = Alone(work, explicit)
-        found: dict[str, Any] = {}
-        stopping = None
-        if not request.reference:
-            goal = Goal(request.tol, self.accuracy, self.radius)
-            judge = AloneJudge(work, explicit, goal, found, (request.x0, request.z0))
-            stopping = Stop(judge, every=True)
-        settings = {"columns": len(iteration.turned.E), "reveals": "A_i H_i^-1 A_i'"}
-        why = "a loss with kinks that all know, few columns: all of them once, turned"
-        return Prepared(
-            iteration, stopping, "range", why, settings, certificates=found, proves=True
-        )
+        goal = Goal(request.tol, self.accuracy, self.radius)
+        judge = AloneJudge(iteration, goal, (request.x0, request.z0))
+        return replace(iteration.prepared(judge, request), certificates=judge.record)
 
     def _lifted(self, work: Workspace, request: Request) -> Prepared:
         """On the range of the coupled rows."""

@@ -25,12 +25,13 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.certificates.bound import Proved
+from ccmac.certificates.stopping import Judge, Stop
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import product
 from ccmac.linalg.tolerances import EPS
-from ccmac.methods.base import Iteration, State, known, vector
+from ccmac.methods.base import Iteration, Prepared, Request, State, known, vector
 from ccmac.methods.newton.eliminated import Reduced
 from ccmac.workspace import Workspace
 from ccmac.workspace.dual import Explicit, gathered_rows, rotation
@@ -133,6 +134,13 @@ class RangeNewton(Iteration[RangeState]):
         self.turned = Turned(work, explicit)
         self.E = self.turned.E
         self.reduced = Reduced(explicit, self.turned.a)
+
+    def prepared(self, judge: Judge, request: Request) -> Prepared:
+        """A run that asks ``judge`` after every step."""
+        stopping = None if request.reference else Stop(judge, every=True)
+        settings = {"columns": len(self.E), "reveals": "A_i H_i^-1 A_i'"}
+        why = "few columns: all of them once, turned"
+        return Prepared(self, stopping, "range", why, settings, proves=True)
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, multiplier: Array | None = None

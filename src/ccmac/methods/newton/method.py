@@ -318,22 +318,17 @@ class CrossNewton(Method):
         return min(planned if self.sketch is None else self.sketch, explicit.rank)
 
     def _range(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:
-        iteration: RangeNewton | Alone
-        judge: ExplicitJudge | AloneJudge
         h = explicit.parts[0]
         if isinstance(h, ConcomitantHuber):
             small = h.least < STEEP * float(np.std(h.y))
-            iteration = Alone(work, explicit) if small else RangeNewton(work, explicit)
+            kind = Alone if small else RangeNewton
+            iteration = kind(work, explicit)
             start = request.x0, request.z0
-            judge = AloneJudge(work, explicit, Goal(request.tol), {}, start)
-        else:
-            iteration = RangeNewton(work, explicit)
-            bound = ExplicitBound(work, explicit, iteration.convexity)
-            judge = ExplicitJudge(bound, request.tol, iteration.refined)
-        stopping = None if request.reference else Stop(judge, every=True)
-        settings = {"columns": len(iteration.turned.E), "reveals": "A_i H_i^-1 A_i'"}
-        why = "few columns: all of them once, turned"
-        return Prepared(iteration, stopping, "range", why, settings, proves=True)
+            return iteration.prepared(AloneJudge(iteration, Goal(request.tol), start), request)
+        iteration = RangeNewton(work, explicit)
+        bound = ExplicitBound(work, explicit, iteration.convexity)
+        judge = ExplicitJudge(bound, request.tol, iteration.refined)
+        return iteration.prepared(judge, request)
 
     def _eliminated(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:
         size = self._size(work, explicit, request)
