@@ -162,7 +162,7 @@ def test_long_rows_tell_the_range_and_products_of_a_block_not_its_columns(loss: 
         agents[0] = replace(agents[0], A=block)
         runtime = ccmac.InProcess(ccmac.Network.ring(AGENTS))
         lift, inner = compressed(Workspace(ccmac.Problem(agents), runtime))
-        first = next(iter(lift._turned(ccmac.Problem(agents))))[: A.size].reshape(wide, -1).T
+        first = next(iter(lift._turned(ccmac.Problem(agents))))[:, :wide]
         assert np.allclose(first @ first.T, A @ A.T)
         assert inner.gather_constraints() is not None
         sent = inner.gather_constraints()._message(0, wide, 0)[: lift.rank * wide]
