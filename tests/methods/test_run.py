@@ -79,24 +79,6 @@ def test_what_cannot_be_widened_is_reported_as_diverged() -> None:
     assert run.solve(Limits(progress=False)).status == "diverged"
 
 
-def test_what_may_travel_with_the_equations_is_announced_first() -> None:
-    calls: list[str] = []
-
-    class Announcing(CrossApapc):
-        name = "announcing"
-
-        def announce(self, work: Workspace, request: Request) -> None:
-            calls.append("announced")
-
-        def prepare(self, work: Workspace, request: Request) -> Prepared:
-            calls.append("prepared")
-            return super().prepare(work, request)
-
-    work = workspace()
-    Run(work, Announcing(), request(work)).prepare()
-    assert calls == ["announced", "prepared"]
-
-
 # -- starts ----------------------------------------------------------------------------------------
 
 

@@ -109,21 +109,6 @@ def test_nothing_is_fused_in_the_averaged_realization(seed: int) -> None:
     assert np.array_equal(point(fused), point(plain))
 
 
-def test_nothing_is_fused_on_vertical_data() -> None:
-    """S has an eigenvalue of multiplicity 24: its Krylov space is exhausted and begun again."""
-    random = np.random.default_rng(0)
-    X = random.standard_normal((40, 16))
-    problem = ccmac.vfl.problem(X, X @ random.standard_normal(16), 8, regularization=0.05)
-    network = ccmac.Network.ring(8)
-    fused = ccmac.solve(problem, network, method="cross-apapc")
-    plain = ccmac.solve(
-        problem, network, method="cross-apapc", runtime=ccmac.InProcess(network, fused=False)
-    )
-    assert plain.status == "optimal"
-    assert fused.ledger.as_dict() == plain.ledger.as_dict()
-    assert np.array_equal(point(fused), point(plain))
-
-
 def test_averaging_is_checked() -> None:
     problem, network = flavour(1)
     with pytest.raises(InputError, match="'gossip' is unknown; take one of auto, relay, tree"):

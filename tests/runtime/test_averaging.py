@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmac import Costs
-from ccmac.errors import InputError
 from ccmac.methods.base import Request
 from ccmac.methods.registry import parse
 from ccmac.methods.run import starting_point
@@ -175,11 +174,6 @@ def test_a_step_with_wide_messages_costs_what_it_declares(method: str) -> None:
     found = work.ledger.of("solve") - before  # of the longest message the first step's is kept
     assert found["rounds"] >= 8
     assert {**found, "longest_message": 0} == {**iteration.cost, "longest_message": 0}
-
-
-def test_unknown_scheme() -> None:
-    with pytest.raises(InputError, match="'gossip' is unknown; take one of auto, relay, tree"):
-        by_name(Network.ring(3), "gossip")
 
 
 @pytest.mark.parametrize("name", ["auto", "tree", "masked"])

@@ -23,7 +23,7 @@ from ccmac.errors import InputError, PeerLost
 from ccmac.runtime import wire
 from ccmac.runtime.links import Links
 from ccmac.runtime.owners import between_owners
-from ccmac.runtime.tls import WINDOW, Identity, hasten
+from ccmac.runtime.tls import Identity
 from ccmac.runtime.wire import BYE, DATA, HELLO, REFUSE, Frame, Numbering, Violation
 from ccmac.storage.keys import make_keys
 from ccmac.version import __version__
@@ -68,18 +68,6 @@ def owner(ring: Neighborhood, **more: Any) -> Any:
             return talk(links) == due(links)
 
     return run
-
-
-@pytest.mark.skipif(not Path("/proc/sys/net/ipv4/tcp_rmem").exists(), reason="of Linux alone")
-def test_a_long_row_finds_the_window_of_its_receiver_open() -> None:
-    most = int(Path("/proc/sys/net/ipv4/tcp_rmem").read_text().split()[-1])
-    with (
-        socket.create_server(("127.0.0.1", 0)) as server,
-        socket.create_connection(server.getsockname()) as sock,
-    ):
-        hasten(sock)
-        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= min(WINDOW, most // 2)
-        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
 
 
 def frames_of(data: bytes) -> list[Frame]:

@@ -22,22 +22,6 @@ def workspace(name: str = "quadratic") -> Workspace:
     return Workspace(made.problem, InProcess(made.network or ccmac.Network.complete(1)))
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_every_part_is_built_once(part: str) -> None:
-    work = workspace()
-    first = getattr(work, part)
-    spent = work.ledger.as_dict()
-    assert getattr(work, part) is first
-    assert work.ledger.as_dict() == spent
-
-
-def test_nothing_is_built_before_it_is_asked_for() -> None:
-    work = workspace()
-    assert not set(PARTS) & set(vars(work))
-    # What the agents declare is known from the beginning: one averaging.
-    assert work.ledger.of("setup")["averagings"] == 1
-
-
 def test_what_it_costs_is_setup_whoever_asks() -> None:
     work = workspace()
     with work.ledger.phase("solve"):

@@ -91,17 +91,7 @@ def test_constants(kind: str) -> None:
     least = min(low - 2 * EPS * len(H) * high for (low, high), H in zip(ends, c.H, strict=True))
     assert parts.mu == pytest.approx(min(least, c.h), rel=1e-14)
     assert parts.lengths_of_blocks == pytest.approx([np.linalg.norm(A) for A in c.A])
-    assert [part.H.ndim for part in parts.parts] == [
-        2 if kind == "dense" and d > 1 else 1 for d in D
-    ]
     assert parts.m == M
-    noise = 0.0
-    for (low, high), A in zip(ends, c.A, strict=True):
-        d = A.shape[1]
-        local = 20 * d * high / low if kind == "dense" and d > 1 else 4.0
-        noise += EPS * (M + d + N + local) * np.sum(A**2) / low
-    more = 1 + sum(D) / (M + N) if kind == "whole" else 1.0
-    assert parts.noise == pytest.approx(noise * more, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -24,27 +24,14 @@ from ccmac.paper.experiments.analysis import (
     two_factor_fit,
 )
 from ccmac.paper.experiments.records import Record
-from ccmac.paper.experiments.runs import SuiteRun
 from ccmac.paper.experiments.tables import render
-from paper.experiments.toy import fabricate
+from paper.experiments.toy import fabricate, made_run
 
 CHIS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 KAPPAS = {"a": 4.0, "b": 9.0, "c": 25.0, "d": 49.0}
 
 
 def made(chi: float, kappa: float, seed: int, affine: float, rounds: float, data: str) -> Record:
-    run = SuiteRun(
-        "made",
-        "practical",
-        data,
-        8,
-        0,
-        {"cross_factor": chi},
-        {"family": "erdos_renyi", "p": 0.5, "seed": seed},
-        "cross-apapc",
-        "cross-apapc",
-        1e-6,
-    )
     summary = {
         "status": "optimal",
         "relative_error": 5e-7,
@@ -52,7 +39,7 @@ def made(chi: float, kappa: float, seed: int, affine: float, rounds: float, data
         "provenance": {"kappa_W": kappa},
         "ledger": {"solve": {"affine": affine, "rounds": rounds}},
     }
-    return Record(run, summary, Path("nowhere"))
+    return Record(made_run(chi, seed, data), summary, Path("nowhere"))
 
 
 def grid(count: object) -> list[Record]:

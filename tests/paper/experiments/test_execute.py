@@ -148,7 +148,7 @@ def test_thin_traces_keep_their_ends() -> None:
     assert thinned("a\n1\n") == "a\n1\n"
 
 
-KILLS = int(os.environ.get("CCMAC_KILLS", "2"))
+KILLS = int(os.environ.get("CCMAC_KILLS", "1"))
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")

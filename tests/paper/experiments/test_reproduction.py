@@ -33,7 +33,7 @@ def script() -> ModuleType:
 def test_tables_come_from_records(script: ModuleType, tmp_path: Path) -> None:
     fabricate(
         tmp_path / "scaling-practical",
-        lambda chi, kappa, _: (1e4 * chi, 1e5 * chi * math.sqrt(kappa)),
+        lambda chi, kappa, _: (round(1e4 * chi), round(1e5 * chi * math.sqrt(kappa))),
         chis=(1.5, 3.0, 8.0),
         kappas={"a": 4.0, "b": 9.0, "c": 25.0},
     )

@@ -61,6 +61,15 @@ def toy_suite(profile: str = "practical", data: str = "toy") -> Suite:
     return suite.read(TEXT.replace("DATA", data), "toy.yaml", profile)
 
 
+def made_run(chi: float, seed: int, data: str) -> SuiteRun:
+    """A run of cross-apapc on a random graph."""
+    graph = {"family": "erdos_renyi", "p": 0.5, "seed": seed}
+    method = "cross-apapc"
+    return SuiteRun(
+        "made", "practical", data, 8, 0, {"cross_factor": chi}, graph, method, method, 1e-6
+    )
+
+
 def fabricate(
     folder: Path, counts: Any, *, chis: tuple[float, ...], kappas: dict[str, float]
 ) -> list[Record]:
@@ -69,20 +78,7 @@ def fabricate(
     for data in ("first", "second"):
         for chi in chis:
             for seed, name in enumerate(kappas):
-                runs.append(
-                    SuiteRun(
-                        "made",
-                        "practical",
-                        data,
-                        8,
-                        0,
-                        {"cross_factor": chi},
-                        {"family": "erdos_renyi", "p": 0.5, "seed": seed},
-                        "cross-apapc",
-                        "cross-apapc",
-                        1e-6,
-                    )
-                )
+                runs.append(made_run(chi, seed, data))
                 affine, rounds = counts(chi, kappas[name], data)
                 summary = {
                     "status": "optimal",
