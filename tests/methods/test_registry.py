@@ -20,39 +20,6 @@ def work(name: str) -> Workspace:
     return Workspace(made.problem, InProcess(made.network or ccmac.Network.complete(1)))
 
 
-VALUES: dict[str, Any] = {
-    "scale": 2.0,
-    "normalizer": "deflation",
-    "inner": 3,
-    "outer": 2,
-    "floor": 0.5,
-    "lanczos": 9,
-    "rule": "tight",
-    "delta": 0.25,
-    "interval": "tight",
-    "model": "paper-6",
-    "materialise": True,
-    "spectra": [(1.0, 2.0)],
-}
-TAKEN = {
-    "averaged": "scale normalizer inner outer floor lanczos",
-    "canonical": "inner rule delta interval model materialise",
-    "certified": "inner delta materialise",
-    "stack": "rule delta interval spectra",
-}
-
-
-@pytest.mark.parametrize("realization", TAKEN)
-def test_a_realization_takes_its_own_options_and_no_others(realization: str) -> None:
-    for name, value in VALUES.items():
-        given = {"realization": realization, name: value}
-        if name in TAKEN[realization].split():
-            assert getattr(parse("cross-apapc", given), name) == value
-        else:
-            with pytest.raises(InputError, match=f"{name} belongs to realization"):
-                parse("cross-apapc", given)
-
-
 @pytest.mark.parametrize("method", [3, None, ccmac.Problem])
 def test_other_things_are_no_methods(method: Any) -> None:
     with pytest.raises(InputError, match="expected a name or a method"):

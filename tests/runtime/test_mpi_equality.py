@@ -21,7 +21,7 @@ def test_rounds_averages_and_sums_are_bit_identical(
     assert job.stdout.strip() == f"checked {8 * 3 * 4}"
 
 
-@pytest.mark.parametrize(("agents", "ranks", "count"), [(5, 2, 16), (4, 4, 12)])
+@pytest.mark.parametrize(("agents", "ranks", "count"), [(5, 2, 16), (4, 4, 9)])
 def test_random_problems_are_bit_identical(
     mpi_run: Callable[..., Any], agents: int, ranks: int, count: int
 ) -> None:
