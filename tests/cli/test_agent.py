@@ -219,7 +219,7 @@ MISTAKES: dict[str, tuple[Change, dict[int, str]]] = {  # who is told what; 1 ma
     "no listen": (edit("me-1.toml", "listen", "# listen"), {1: "listen is missing"}),
     "nobody there": (
         edit("me-1.toml", '0 = "127.0.0.1:', '0 = "127.0.0.2:'),
-        {0: "agent 1: did not come", 1: "agent 0: did not come"},
+        {0: "agent 1: did not come", 1: "did not come for 2 s"},  # neither do 0 and 2 to 1
     ),
     "version": (same, {0: "1.2.3; install one of them", 1: "1.2.3; install one of them"}),
     "public file": (another_public_file, {0: "differ in the public", 1: "differ in the public"}),

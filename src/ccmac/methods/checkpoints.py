@@ -195,7 +195,7 @@ class Checkpoints:
         if other:
             verb = "differs" if len(other) == 1 else "differ"
             self.refuse(f"{', '.join(other)} {verb} from the stored run's")
-        self.planned, self.target = saved.meta["planned"]
+        self.planned, self.target = map(float, saved.meta["planned"])
         self.steps = saved.meta["steps"]
 
     def refuse(self, why: str) -> NoReturn:
