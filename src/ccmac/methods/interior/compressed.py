@@ -104,15 +104,12 @@ def _compressible(work: Workspace) -> int:
     table = work.curvature
     columns = int(table.d.sum())
     vectors = columns + 1
-    if table.multiples is None or not (table.separable and table.polyhedral):
+    known = table.multiples is not None and table.separable and table.polyhedral
+    own = table.conic or "D" in problem.present or problem.limited
+    if not known or own or not math.fsum(table.multiple):
         return 0
-    if table.conic:
-        return 0
-    if "D" in problem.present or not math.fsum(table.multiple):
-        return 0
-    if not 4 * vectors < problem.m or columns > COLUMNS:
-        return 0
-    if problem.m * vectors * work.runtime.n > FLOATS or problem.limited:
+    few = 4 * vectors < problem.m and columns <= COLUMNS
+    if not few or problem.m * vectors * work.runtime.n > FLOATS:
         return 0
     kinds = _known(work)[:, 0]
     entries = HINGE_FLOATS if (kinds == HINGE).any() else 1

@@ -146,7 +146,5 @@ class DualityStop(Stopping):
     def _decided(self, iteration: Interior) -> Infeasibility | bool:
         """What is known of feasible points; asked once."""
         if self._feasible is None:
-            found = decided(iteration.work)
-            proved = isinstance(found, Infeasibility)
-            self._feasible = alone(iteration.work) or found if proved else found
+            self._feasible = decided(iteration.work)
         return self._feasible

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,14 +54,12 @@ class Verdicts:
         self.work = work
         self.forms = forms
         self.models = models
-        self._ends: Array | None = None
 
     def __call__(
         self, iteration: Interior, state: InteriorState
     ) -> Infeasibility | Recession | None:
         """What the state proves, if anything."""
-        ends = self.ends()
-        conflict = crossing(ends, self.work.problem.m)
+        conflict = crossing(self.ends, self.work.problem.m)
         if conflict is not None:
             return conflict
         both = self.both()
@@ -80,9 +79,8 @@ class Verdicts:
 
     def both(self) -> tuple[Array, Array]:
         """The bounds on z that hold for all."""
-        ends = self.ends()
-        q = self.work.problem.q
-        return ends[:, :q].max(axis=0), ends[:, q:].min(axis=0)
+        lower, upper = np.split(self.ends, 2, axis=1)
+        return lower.max(axis=0), upper.min(axis=0)
 
     def given(self, iteration: Interior, state: InteriorState) -> Lambda:
         """The multipliers that may prove a contradiction."""
@@ -94,17 +92,14 @@ class Verdicts:
         )
         return Lambda(-dual, *parts)
 
+    @cached_property
     def ends(self) -> Array:
         """Every agent's lower and upper bounds on z."""
-        if self._ends is None:
-            q = self.work.problem.q
-            rows = np.zeros((len(self.forms), 2 * q))
-            for row, form in zip(rows, self.forms, strict=True):
-                row[:] = np.append(
-                    form.lower[form.lower.size - q :], form.upper[form.upper.size - q :]
-                )
-            self._ends = self.work.runtime.gather(rows)
-        return self._ends
+        q = self.work.problem.q
+        rows = [
+            np.append(f.lower[len(f.lower) - q :], f.upper[len(f.upper) - q :]) for f in self.forms
+        ]
+        return self.work.runtime.gather(np.array(rows))
 
 
 def straightened(run: Interior, state: InteriorState) -> InteriorState:
@@ -216,7 +211,8 @@ class Sets:
 
 def decided(work: Workspace) -> Infeasibility | bool:
     """Proof that rows and sets exclude each other; True where a point is found; False: neither."""
-    return Sets(work).decided()[0]
+    found = Sets(work).decided()[0]
+    return alone(work) or found if isinstance(found, Infeasibility) else found
 
 
 def alone(work: Workspace) -> Infeasibility | None:
