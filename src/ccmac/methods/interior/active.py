@@ -79,7 +79,7 @@ def settled(run: Interior, state: InteriorState) -> InteriorState:
     system = Guesses(run, points, z)
     # the second for what rounding and proximal terms left
     for _ in range(2):
-        points, z, dual = system.solved(system.begin(points, z), z, dual)
+        points, z, dual = system.solved(points, z, dual)
     points = system.with_slacks(points, z)
     return run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count)
 
@@ -91,7 +91,7 @@ def mended(run: Interior, state: InteriorState) -> InteriorState:
     points = run.points(state)
     system = Guesses(run, points, z)
     received = run.runtime.piggyback(np.array([[c] for c in system.changes(points)]))
-    points, z, dual = system.solved(system.begin(points, z), z, dual)
+    points, z, dual = system.solved(points, z, dual)
     points = system.with_slacks(points, z)
     changed = int(received.value[0])
     fall = 1 if run.is_near(changed) else 2
@@ -121,15 +121,12 @@ class Guesses:
         """How many rows are active here and were not in the pass before, or the reverse."""
         return [g.changes(p) for g, p in zip(self.own, points, strict=True)]
 
-    def begin(self, points: list[Point], z: Array) -> list[Point]:
-        """Multipliers as they are on the faces: none where rows are not active."""
-        return [g.begin(p, z) for g, p in zip(self.own, points, strict=True)]
-
     def solved(
         self, points: list[Point], z: Array, dual: Array
     ) -> tuple[list[Point], Array, Array]:
         """One solution for what the equations lack: one averaging, the first with the matrix."""
         system = self.run.system
+        points = [g.begin(p, z) for g, p in zip(self.own, points, strict=True)]
         shares = []
         for k, (g, p) in enumerate(zip(self.own, points, strict=True)):
             own, common = g.residual(p, z, dual)

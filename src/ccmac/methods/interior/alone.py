@@ -76,12 +76,8 @@ class Terms:
             reach = loss.epsilon * w
             bend = np.divide(1.0, w, out=none, where=w > 0)
             return cls(-reach, reach, y, bend, float(w.sum()), loss.least, loss.intercept)
-        low = np.where(y > 0, -w, 0.0)
-        high = np.where(y > 0, 0.0, w)
-        if isinstance(loss, Pinball):
-            low = -loss.quantile * w
-            high = (1.0 - loss.quantile) * w
-        return cls(low, high, y, none, 0.0, 0.0, free)
+        share = loss.quantile if isinstance(loss, Pinball) else (y > 0) * 1.0
+        return cls(-share * w, (1.0 - share) * w, y, none, 0.0, 0.0, free)
 
     def slopes(self, r: Array, sigma: float) -> Array:
         """v, which attain the maximum."""

@@ -277,10 +277,6 @@ class Compressed:
         bent = self.curvature * (room * reach**2 + 2 * off * reach * (1 + room) + off**2) / 2
         return bent + s * (off + room * reach) + EPS * abs(self.offset)
 
-    def lifted(self, t: Array) -> Array:
-        """z, or multipliers, from the small problem's."""
-        return np.asarray(self.Q @ t)
-
 
 def _digest(agent: Agent) -> list[float]:
     """The kind of the agent's loss and, of one with kinks, |A_i| and what tells it from others."""
@@ -314,7 +310,7 @@ class Lifted(Interior):
     def point(self, state: InteriorState) -> tuple[Array, Array]:
         """x as it is, z = Q t."""
         x, t = super().point(state)
-        z = self.lift.lifted(t[0])
+        z = self.lift.Q @ t[0]
         return x, np.broadcast_to(z, (len(t), len(z)))
 
 
@@ -330,7 +326,7 @@ class LiftedStop(DualityStop):
         runtime = iteration.runtime
         x, t = Interior.point(iteration, state)
         dual, rows = iteration.multipliers(state)
-        z = runtime.common(lift.lifted(t[0]))
+        z = runtime.common(lift.Q @ t[0])
         slopes = []
         for (i, agent), p, v in zip(
             self.whole.agents.items(), self.duality.models, rows, strict=True
@@ -342,11 +338,11 @@ class LiftedStop(DualityStop):
         )  # z stays where its rows' multiplier is this / -beta
         found, proved = self.duality.gap(x, t[0], dual, rows)
         asked = self.goal.required(found.travelled)
-        reach = radius = asked + found.travelled + self.far
+        far = math.hypot(_length(self.duality.x0), _length(self.duality.z0))
+        reach = radius = asked + found.travelled + far
         if lift.curvature:
             gap = max(found.bound(asked) + 2 * lift.slack(radius, radius), 0.0)
-            size = float(np.linalg.norm(t[0]))
-            reach = min(radius, size + math.sqrt(2 * gap / lift.curvature))
+            reach = min(radius, _length(t[0]) + math.sqrt(2 * gap / lift.curvature))
         lost = 2 * lift.slack(radius, reach)
         found = replace(found, value=found.value + lift.offset, base=found.base + lost)
         each = np.stack(slopes)
@@ -356,8 +352,3 @@ class LiftedStop(DualityStop):
         return self.checked(
             found, replace(proved, z=z, multiplier=multiplier, gradient_z=each, report=None)
         )
-
-    @property
-    def far(self) -> float:
-        """How far from zero the start is."""
-        return float(np.hypot(np.linalg.norm(self.duality.x0), np.linalg.norm(self.duality.z0)))

@@ -45,22 +45,17 @@ class CommonSystem:
         own, both, flags = np.split(table, [(width := -(-self.size // BITS)), 2 * width], axis=1)
         eliminated = bits(own, self.size)
         corners = bits(both, self.size)
-        plain = bool(flags[:, 0].all()) and q == m
+        self.plain = bool(flags[:, 0].all()) and q == m
         self.width_own = int(flags[:, 1].max())
         self.degree = int(flags[:, 2].sum()) + 1
         self.turned = bool(flags[:, 3].any())
-        if plain:
-            self.plain = True
+        if self.plain:
             eliminated[:, :q] = False
-            keys = _pairs(eliminated, self.size)
-            diagonal = np.arange(q)
-            coupled = np.arange(min(q, m))
-            rows = np.concatenate([diagonal, coupled])
-            columns = np.concatenate([diagonal, q + coupled])
-            keys = np.union1d(keys, rows * self.size + columns)
+            diagonal = np.arange(q) * (self.size + 1)
+            others = np.append(diagonal, diagonal + q)
         else:
-            self.plain = False
-            keys = np.union1d(_pairs(eliminated, self.size), _pairs(corners, self.size))
+            others = _pairs(corners, self.size)
+        keys = np.union1d(_pairs(eliminated, self.size), others)
         self.at = np.divmod(keys, max(self.size, 1))
         self.places = []
         alike: dict[bytes, Any] = {}
