@@ -136,6 +136,12 @@ class Gap:
             "proved_by": "bound" if self.ratio(goal) <= 1.0 else "nothing",
         }
 
+    def check(self, goal: Goal, proved: Proved, record: dict[str, Any]) -> Check:
+        """What the gap proves, also noted in ``record``."""
+        record.update(self.record(goal))
+        bound = self.bound(self.required(goal))
+        return Check(bound, Evidence("gap", self.ratio(goal)), proved)
+
 
 # -- the duality gap of a conic program, in the agents' own blocks ---------------------------------
 @dataclass(frozen=True)
@@ -358,9 +364,7 @@ class DualityJudge(Judge):
                     return Check(math.nan, verdict=verdict)
         x, z = iteration.point(state)
         found, proved = self.duality.gap(x, z[0], *method.multipliers(state))
-        self.record.update(found.record(self.goal))
-        bound = found.bound(found.required(self.goal))
-        return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)
+        return found.check(self.goal, proved, self.record)
 
 
 def row_squares(M: Any) -> Array:

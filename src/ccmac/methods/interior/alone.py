@@ -32,7 +32,7 @@ import scipy.linalg
 
 from ccmac.certificates.bound import Proved
 from ccmac.certificates.gap import Gap, Goal
-from ccmac.certificates.stopping import Check, Evidence, Judged, check_of
+from ccmac.certificates.stopping import Check, Judged, check_of
 from ccmac.certificates.structure import ExplicitBound, ExplicitJudge
 from ccmac.inputs import Array
 from ccmac.linalg.extended import norm
@@ -291,9 +291,7 @@ class AloneJudge(ExplicitJudge):
         found, proved = self._gap(x, s, float(b), float(sigma))
         if self.h.weight:
             return check_of(proved, self.goal.tol).agreed(runtime)
-        self.record.update(found.record(self.goal))
-        bound = found.bound(self.goal.required(found.travelled))
-        return Check(bound, Evidence("gap", found.ratio(self.goal)), proved).agreed(runtime)
+        return found.check(self.goal, proved, self.record).agreed(runtime)
 
     final = check
 

@@ -349,6 +349,5 @@ class LiftedStop(DualityStop):
         if lift.pooled:
             each = np.tile(total.value / lift.n, (len(slopes), 1))
         multiplier = -total.value / lift.beta
-        return self.checked(
-            found, replace(proved, z=z, multiplier=multiplier, gradient_z=each, report=None)
-        )
+        proved = replace(proved, z=z, multiplier=multiplier, gradient_z=each, report=None)
+        return found.check(self.goal, proved, self.record)

@@ -9,11 +9,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ccmac.certificates.bound import Proved
 from ccmac.certificates.farkas import Infeasibility
-from ccmac.certificates.gap import Duality, Gap, Goal
+from ccmac.certificates.gap import Duality, Goal
 from ccmac.certificates.recession import Recession
-from ccmac.certificates.stopping import Check, Evidence, Judged, Stopping
+from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.methods.interior.active import settled
 from ccmac.methods.interior.iteration import Interior, InteriorState
 from ccmac.methods.interior.verdict import alone, decided
@@ -107,12 +106,8 @@ class DualityStop(Stopping):
     def judged(self, iteration: Interior, state: InteriorState) -> Check:
         """The certificate at a state."""
         x, z = iteration.point(state)
-        return self.checked(*self.duality.gap(x, z[0], *iteration.multipliers(state)))
-
-    def checked(self, found: Gap, proved: Proved) -> Check:
-        self.record.update(found.record(self.goal))
-        bound = found.bound(self.goal.required(found.travelled))
-        return Check(bound, Evidence("gap", found.ratio(self.goal)), proved)
+        found, proved = self.duality.gap(x, z[0], *iteration.multipliers(state))
+        return found.check(self.goal, proved, self.record)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """The last certificate, or the best one."""
