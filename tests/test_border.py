@@ -72,7 +72,7 @@ def called(call: Callable[..., Any], **given: Any) -> tuple[Callable[..., Any], 
     others = {
         p.name: 1.0 if p.default is p.empty else p.default
         for p in parameters
-        if p.kind is not p.VAR_KEYWORD and p.name != "threads"
+        if p.kind is not p.VAR_KEYWORD
     }
     return call, {**others, **given}
 

@@ -35,6 +35,11 @@ def problem() -> ccmac.Problem:
             TypeError,
             "unexpected keyword argument 'inner'",
         ),
+        (
+            lambda: ccmac.solve(problem(), threads=10**30),
+            ccmac.errors.InputError,
+            "threads = 1000.* are more than 10,000",
+        ),
         (lambda: ccmac.solve(problem()).ledger["round"], KeyError, "did you mean 'rounds'"),
         (lambda: ccmac.solve(problem()).ledger.of("setpu"), KeyError, "did you mean 'setup'"),
         (lambda: ccmac.solve(problem()).trace["round"], KeyError, "did you mean 'rounds'"),

@@ -127,12 +127,33 @@ TWO_PAIRS = np.kron(np.eye(2), [[1.0, -1.0], [-1.0, 1.0]])
         (sp.csr_array(LAPLACIAN * 1j), "complex"),
         ([["a", "b"], ["c", "d"]], "not numeric"),
         (None, "not numeric"),
+        (nx.MultiGraph([(0, 1), (0, 1)]), "give it to Network.from_graph"),
     ],
 )
 def test_bad_weights(W: Any, message: str) -> None:
     with pytest.raises(InputError, match=f"^network.*{message}") as caught:
         Network.from_weights(W)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("graph", "more", "message"),
+    [
+        (nx.DiGraph([(0, 1)]), {}, "directed"),
+        (nx.Graph([(0, 1)]), {"weights": LAPLACIAN}, "Network.from_weights"),
+        (nx.Graph([(0, 1)]), {"nodes": [0, "1"]}, "every node of the graph, each once"),
+    ],
+)
+def test_bad_graphs(graph: Any, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=f"^network.*{message}"):
+        Network.from_graph(graph, **more)
+
+
+def test_parallel_links_count_once_and_loops_not_at_all() -> None:
+    plain = nx.Graph([(0, 1), (1, 2)])
+    for graph in (nx.MultiGraph([(0, 1), (0, 1), (1, 2)]), nx.Graph([(0, 0), (0, 1), (1, 2)])):
+        W = Network.from_graph(graph).weights
+        assert np.array_equal(W.toarray(), Network.from_graph(plain).weights.toarray())
 
 
 def test_large_networks_use_sparse_eigenvalues() -> None:

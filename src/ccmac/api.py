@@ -26,6 +26,8 @@ from ccmac.texts import shown
 from ccmac.workspace import Workspace
 from ccmac.workspace.scales import refuse_extreme
 
+MOST_THREADS = 10_000  # far beyond any machine
+
 
 def solve(
     problem: Problem | Stack,
@@ -173,7 +175,8 @@ def checked_limits(
 ) -> Limits:
     """The limits of a run, if they are such."""
     if threads is not None:
-        whole("threads", threads, 1)
+        if whole("threads", threads, 1) > MOST_THREADS:
+            raise InputError(f"threads = {shown(threads)} are more than {MOST_THREADS:,}")
     if max_iterations is not None:
         max_iterations = whole("max_iterations", max_iterations, 1)
     if max_seconds is not None:

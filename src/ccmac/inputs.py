@@ -35,8 +35,8 @@ def is_sparse(value: Any) -> bool:
     return bool(sp.issparse(value))
 
 
-def real_matrix(where: str, value: Any) -> Any:
-    """A float64 ndarray or csr_array in canonical format; finite entries, two dimensions."""
+def real_matrix(where: str, value: Any, *, infinite: bool = False) -> Any:
+    """A float64 ndarray or csr_array in canonical format; ``infinite`` allows +-inf, never NaN."""
     if is_sparse(value):
         _check_kind(where, value.dtype)
         clean: Any = sp.csr_array(value, dtype=np.float64)
@@ -47,7 +47,7 @@ def real_matrix(where: str, value: Any) -> Any:
     if is_sparse(clean) and not clean.has_canonical_format:
         clean = clean.copy()  # the caller's own arrays are never reordered
         clean.sum_duplicates()
-    _check_finite(where, clean.data if is_sparse(clean) else clean)
+    _check_finite(where, clean.data if is_sparse(clean) else clean, infinite=infinite)
     return clean
 
 
@@ -69,9 +69,7 @@ def real_vector(where: str, value: Any, *, infinite: bool = False) -> Array:
         array = array[None]
     if array.ndim != 1:
         raise InputError(f"{where}: has shape {array.shape}; a vector has one dimension")
-    if infinite and np.isnan(array).any():
-        raise InputError(f"{where}: has entries that are NaN; clean the data")
-    _check_finite(where, array[np.isfinite(array)] if infinite else array)
+    _check_finite(where, array, infinite=infinite)
     return array
 
 
@@ -190,7 +188,11 @@ def _check_kind(where: str, dtype: Any) -> None:
         raise InputError(f"{where}: is not numeric (dtype {dtype}); give real numbers")
 
 
-def _check_finite(where: str, entries: Array) -> None:
+def _check_finite(where: str, entries: Array, *, infinite: bool = False) -> None:
+    if infinite:
+        if np.isnan(entries).any():
+            raise InputError(f"{where}: has entries that are NaN; clean the data")
+        entries = entries[np.isfinite(entries)]
     if not np.isfinite(entries).all():
         raise InputError(f"{where}: has entries that are NaN or infinite; clean the data")
     if entries.size and max(entries.max(), -entries.min()) > LARGEST:

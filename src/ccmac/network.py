@@ -311,15 +311,16 @@ class Network:
         order = list(graph.nodes)
         if nodes is not None:
             given = several("network, nodes", nodes, "every node of the graph, each once")
-            if sorted(map(str, given)) != sorted(map(str, order)):
+            if len(given) != n or not all(map(given.__contains__, order)):
                 raise InputError("network: nodes must list every node of the graph, each once")
             order = given
         else:
             with suppress(TypeError):
                 order.sort()
-        if weights not in ("laplacian", "metropolis"):
+        if not isinstance(weights, str) or weights not in ("laplacian", "metropolis"):
             raise InputError(
-                f"network: unknown weights {weights!r}; take 'laplacian' or 'metropolis'"
+                f"network: unknown weights {shown(weights)}; take 'laplacian' or 'metropolis' (a "
+                "matrix: Network.from_weights)"
             )
         linked = nx.to_scipy_sparse_array(graph, nodelist=order, weight=None, dtype=float)
         links = links_of(sp.csr_array(linked))
@@ -353,6 +354,8 @@ class Network:
         >>> ccmac.Network.from_weights([[1, -1], [-1, 1]]).n
         2
         """
+        if hasattr(W, "edges"):
+            raise InputError("network: W is a graph; give it to Network.from_graph, or its weights")
         matrix = canonical(real_matrix("network, W", W))
         n, columns = matrix.shape
         if n != columns or n == 0:

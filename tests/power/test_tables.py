@@ -78,6 +78,16 @@ def test_a_matpower_file_is_dispatched_as_clarabel_does(
     assert abs(np.rad2deg(between)) <= 2 + 1e-6  # the limit of line 3-4
 
 
+def test_inf_is_no_limit(five: Path) -> None:
+    """Of reactive output and of lines, as some files have it."""
+    text = CASE.replace("0.00712 400 ", "0.00712 Inf ").replace("30  -30 1 100", "Inf -Inf 1 100")
+    five.write_text(text, encoding="utf-8")
+    assert np.isinf(ccmac.power.dc_opf(five).grid.rating[0])
+    case = ccmac.power.ac_opf(five, 2)
+    assert np.isinf(case.model.bounds(("q", 0, 0))).all()
+    assert ccmac.solve(case.problem, case.network, tol=1e-4).status == "optimal"
+
+
 def test_areas_are_named_by_a_mapping_or_a_column(five: Path) -> None:
     named = ccmac.power.dc_opf(five, {"west": [1, 2, 10], "east": [4, 3]})
     assert named.network.nodes == ["west", "east"]

@@ -22,6 +22,7 @@ from ccmac.texts import nearest
 
 CONVENTIONS = ("matpower", "powermodels")
 WIDTHS = {"bus": 5, "gen": 10, "branch": 11, "gencost": 5}  # columns that are read
+LIMITS = {"gen": (3, 4), "branch": (5, 6, 7)}  # columns in which Inf is no limit
 ISOLATED = 4  # type of a bus that is out of service
 Index = NDArray[np.intp]
 
@@ -175,14 +176,17 @@ def _spread(branch: Array) -> Array:
 
 
 def _rows(name: str, table: Mapping[str, Any], key: str) -> Array:
-    """A table of finite numbers with the columns that are read."""
-    rows = real_matrix(f"power, {name}, {key}", table[key])
+    """A table of numbers with the columns that are read, finite but for limits."""
+    where = f"power, {name}, {key}"
+    given = real_matrix(where, table[key], infinite=True)
+    rows = np.asarray(given.toarray() if is_sparse(given) else given)
     if rows.shape[1] < WIDTHS[key] or not len(rows):
         raise InputError(
-            f"power, {name}, {key}: has the shape {rows.shape}; give rows of at least "
-            f"{WIDTHS[key]} columns, like PYPOWER's"
+            f"{where}: has the shape {rows.shape}; give rows of at least {WIDTHS[key]} columns, "
+            "like PYPOWER's"
         )
-    return np.asarray(rows.toarray() if is_sparse(rows) else rows)
+    real_matrix(where, np.delete(rows, LIMITS.get(key, ()), axis=1))
+    return rows
 
 
 def _places(name: str, key: str, bus: Array, numbers: Array) -> Index:
