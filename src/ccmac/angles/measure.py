@@ -1,7 +1,6 @@
 """``ccmac.geometry``: Friedrichs angle, cross factor, ranks, who causes the overlap.
 
-``dense``    singular value decompositions of row bases: everything, to rounding
-``sparse``   Lanczos on the projectors onto the row spaces, for what is too large for them
+By singular value decompositions of row bases: everything, to rounding.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ccmac.angles import dense, large
+from ccmac.angles.dense import by_fewer_rows, fits, problem_geometry, stack_geometry
 from ccmac.angles.report import Geometry
 from ccmac.errors import InputError
 from ccmac.inputs import nonnegative, of_kind, whole
@@ -17,10 +16,11 @@ from ccmac.limits.active import active
 from ccmac.network import Network, as_network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
-from ccmac.texts import shown
 from ccmac.workspace.scales import refuse_extreme
 
-METHODS = ("dense", "sparse")
+TOO_LARGE = (
+    "geometry: {} needs dense decompositions beyond dense_limit = {}; pass a larger dense_limit="
+)
 
 
 def geometry(
@@ -28,16 +28,15 @@ def geometry(
     *,
     network: Network | str | Any | None = None,
     tolerance: float | None = None,
-    dense_limit: int = 1000,
-    method: str | None = None,
+    dense_limit: int = 2000,
     at: Any = None,
 ) -> Geometry:
     """How the channels of ``problem`` overlap; no communication, all agents in one process.
 
     Principal angles below ``tolerance`` count as exact common directions and are removed. The
-    default is 1e-10, or 100 eps times the condition of the equilibrated rows where that is more,
-    and 1e-7 where the method is ``sparse``. ``dense_limit`` is the largest size of a dense
-    decomposition; ``method`` forces ``dense`` or ``sparse``. A network only adds kappa_W: the
+    default is 1e-10, or 100 eps times the condition of the equilibrated rows where that is more.
+    ``dense_limit`` is the largest size of a dense decomposition; what needs a larger one is
+    refused. A network only adds kappa_W: the
     angles do not depend on it (Proposition prop:lift-invariance). Without B the cross
     factor is one (Corollary cor:old-orthogonal). Inequalities and bounds count
     where they are active at the solution ``at`` (a Result); without one the geometry is that of
@@ -53,8 +52,6 @@ def geometry(
         Angles below this many radians count as common directions.
     dense_limit : int
         The largest size of a dense decomposition.
-    method : {"dense", "sparse"}, optional
-        Forces one way of computing.
     at : Result, optional
         The solution whose active rows count.
 
@@ -72,40 +69,28 @@ def geometry(
     >>> round(ccmac.geometry(problem).cross_factor, 6)
     1.0
     """
-    if method is not None and not (isinstance(method, str) and method in METHODS):
-        raise InputError(
-            f"geometry: method {shown(method)} is unknown; take {' or '.join(METHODS)}"
-        )
     of_kind("geometry, problem", problem, (Problem, Stack), "a ccmac.Problem or Stack")
     if tolerance is not None:
         nonnegative("geometry, tolerance", tolerance)
     dense_limit = whole("geometry: dense_limit", dense_limit)
     try:
         if isinstance(problem, Stack):
-            return _of_stack(problem, tolerance, dense_limit, method)
-        return _of_problem(problem, network, tolerance, dense_limit, method, at)
+            return _of_stack(problem, tolerance, dense_limit)
+        return _of_problem(problem, network, tolerance, dense_limit, at)
     except (ArithmeticError, ValueError) as error:
         refuse_extreme(problem, error)
         raise
 
 
-def _of_stack(
-    stack: Stack, tolerance: float | None, dense_limit: int, method: str | None
-) -> Geometry:
+def _of_stack(stack: Stack, tolerance: float | None, limit: int) -> Geometry:
     rows = sum(matrix.shape[0] for matrix, _ in stack.channels)
-    small = min(rows, stack.dim) <= 4 * dense_limit and rows * stack.dim <= 50 * dense_limit**2
-    if method == "dense" or (method is None and small):
-        return dense.stack_geometry(stack, tolerance)
-    return large.stack_geometry(stack, tolerance, dense_limit)
+    if min(rows, stack.dim) > 4 * limit or rows * stack.dim > 50 * limit**2:
+        raise InputError(TOO_LARGE.format(f"a stack of {rows} x {stack.dim}", limit))
+    return stack_geometry(stack, tolerance)
 
 
 def _of_problem(
-    problem: Problem,
-    network: Any,
-    tolerance: float | None,
-    dense_limit: int,
-    method: str | None,
-    at: Any,
+    problem: Problem, network: Any, tolerance: float | None, limit: int, at: Any
 ) -> Geometry:
     if not problem.complete:
         raise InputError(
@@ -118,12 +103,11 @@ def _of_problem(
     if problem.limited or problem.conic:
         problem, words = active(problem, at)
         notes = (words,)
-    terms = (problem, network, tolerance, dense_limit)
-    found: Geometry | None = None
-    if method == "dense" or (method is None and dense.fits(problem, dense_limit)):
-        found = dense.problem_geometry(*terms)
-    elif method is None:
-        found = dense.by_fewer_rows(*terms)
+    if fits(problem, limit):
+        found: Geometry | None = problem_geometry(problem, network, tolerance)
+    else:
+        found = by_fewer_rows(problem, network, tolerance, limit)
     if found is None:
-        found = large.problem_geometry(*terms)
+        sizes = f"m = {problem.m} with {sum(problem.d.values())} entries of x and q = {problem.q}"
+        raise InputError(TOO_LARGE.format(sizes, limit))
     return replace(found, notes=(*notes, *found.notes))
