@@ -208,7 +208,7 @@ class Result(Solution):
         if self._geometry is None and self._problem is not None:
             from ccmac.angles.measure import geometry
 
-            self._geometry = geometry(self._problem, at=self)
+            self._geometry = geometry(self._problem)
         return self._geometry
 
     @property

@@ -5,16 +5,16 @@ By singular value decompositions of row bases: everything, to rounding.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ccmac.angles.dense import by_fewer_rows, fits, problem_geometry, stack_geometry
 from ccmac.angles.report import Geometry
 from ccmac.errors import InputError
 from ccmac.inputs import nonnegative, of_kind, whole
-from ccmac.limits.active import active
+from ccmac.limits import Reduction
 from ccmac.network import Network, as_network
 from ccmac.problem import Problem
+from ccmac.runtime import InProcess
 from ccmac.stack import Stack
 from ccmac.workspace.scales import refuse_extreme
 
@@ -29,7 +29,6 @@ def geometry(
     network: Network | str | Any | None = None,
     tolerance: float | None = None,
     dense_limit: int = 2000,
-    at: Any = None,
 ) -> Geometry:
     """How the channels of ``problem`` overlap; no communication, all agents in one process.
 
@@ -38,9 +37,8 @@ def geometry(
     ``dense_limit`` is the largest size of a dense decomposition; what needs a larger one is
     refused. A network only adds kappa_W: the
     angles do not depend on it (Proposition prop:lift-invariance). Without B the cross
-    factor is one (Corollary cor:old-orthogonal). Inequalities and bounds count
-    where they are active at the solution ``at`` (a Result); without one the geometry is that of
-    the equations.
+    factor is one (Corollary cor:old-orthogonal). Inequalities count as equations with a slack,
+    which is how they are solved; bounds and conic rows do not count.
 
     Parameters
     ----------
@@ -52,8 +50,6 @@ def geometry(
         Angles below this many radians count as common directions.
     dense_limit : int
         The largest size of a dense decomposition.
-    at : Result, optional
-        The solution whose active rows count.
 
     Returns
     -------
@@ -76,7 +72,7 @@ def geometry(
     try:
         if isinstance(problem, Stack):
             return _of_stack(problem, tolerance, dense_limit)
-        return _of_problem(problem, network, tolerance, dense_limit, at)
+        return _of_problem(problem, network, tolerance, dense_limit)
     except (ArithmeticError, ValueError) as error:
         refuse_extreme(problem, error)
         raise
@@ -89,9 +85,7 @@ def _of_stack(stack: Stack, tolerance: float | None, limit: int) -> Geometry:
     return stack_geometry(stack, tolerance)
 
 
-def _of_problem(
-    problem: Problem, network: Any, tolerance: float | None, limit: int, at: Any
-) -> Geometry:
+def _of_problem(problem: Problem, network: Any, tolerance: float | None, limit: int) -> Geometry:
     if not problem.complete:
         raise InputError(
             f"geometry: this process holds {len(problem.agents)} of {problem.n} agents; "
@@ -99,15 +93,12 @@ def _of_problem(
         )
     if network is not None:
         network = as_network(network, problem.n)
-    notes: tuple[str, ...] = ()
-    if problem.limited or problem.conic:
-        problem, words = active(problem, at)
-        notes = (words,)
+    if problem.limited:
+        problem = Reduction.of(problem, InProcess(Network.complete(problem.n))).problem
     if fits(problem, limit):
-        found: Geometry | None = problem_geometry(problem, network, tolerance)
-    else:
-        found = by_fewer_rows(problem, network, tolerance, limit)
+        return problem_geometry(problem, network, tolerance)
+    found = by_fewer_rows(problem, network, tolerance, limit)
     if found is None:
         sizes = f"m = {problem.m} with {sum(problem.d.values())} entries of x and q = {problem.q}"
         raise InputError(TOO_LARGE.format(sizes, limit))
-    return replace(found, notes=(*notes, *found.notes))
+    return found

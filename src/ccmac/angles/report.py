@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,6 @@ class Geometry:
         chi if all B_i were equal.
     pairwise : ndarray, optional
         Cosines of pairs of channels.
-    notes : tuple of str
-        Remarks.
 
     Examples
     --------
@@ -82,16 +80,15 @@ class Geometry:
     shared: float = 0.0
     rebalanced_cross_factor: float | None = None
     pairwise: Array | None = None
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def advice(self) -> tuple[str, ...]:
         """What the numbers mean for a solver and what would help, one sentence or two each."""
-        return (*_meaning(self), *_remedy(self), *self.notes)
+        return (*_meaning(self), *_remedy(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "notes"}
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
         return found | {
             "ranks": list(self.ranks),
             "principal_angles": self.principal_angles.tolist(),
