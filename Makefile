@@ -29,13 +29,17 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-docs lint pins checked tampered fuzz cones cvxpy bench reproduce docs clean release-check lock soak test-floor test-floor-short attacked relayed
+.PHONY: demo test pytest test-docs lint pins checked tampered fuzz cones cvxpy bench reproduce docs clean release-check lock soak test-floor test-floor-short attacked relayed
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
 
-test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not gallery and not browser"
+# Lint and tests at once: types are checked while the first tests run.
+test: $(VENV)/.installed-test
+	$(MAKE) --jobs 2 lint pytest
+
+pytest: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not gallery and not browser"
 
 # The examples, drawn, and pages in a browser.
 test-docs: $(VENV)/.installed-test
