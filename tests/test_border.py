@@ -120,8 +120,6 @@ OBJECTIVES = (
     "Quadratic",
     "Custom",
     "MaxAffine",
-    "Simplex",
-    "Halfspace",
     "Multinomial",
 )
 for name in OBJECTIVES:

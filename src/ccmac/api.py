@@ -174,9 +174,8 @@ def checked_limits(
     threads: int | None = None,
 ) -> Limits:
     """The limits of a run, if they are such."""
-    if threads is not None:
-        if whole("threads", threads, 1) > MOST_THREADS:
-            raise InputError(f"threads = {shown(threads)} are more than {MOST_THREADS:,}")
+    if threads is not None and whole("threads", threads, 1) > MOST_THREADS:
+        raise InputError(f"threads = {shown(threads)} are more than {MOST_THREADS:,}")
     if max_iterations is not None:
         max_iterations = whole("max_iterations", max_iterations, 1)
     if max_seconds is not None:

@@ -73,14 +73,6 @@ def test_weights_are_repetitions(kind: type[Logistic | Hinge]) -> None:
     np.testing.assert_allclose(weighted.gradient_at(V), summed, atol=1e-12)
 
 
-def test_the_multinomial_prox_of_several_rows() -> None:
-    loss = Multinomial(CLASSES, 3, [1.0, 4.0, 0.0])
-    step = np.linspace(0.2, 3.0, 9)
-    u = loss.prox_at(20 * V, step)
-    np.testing.assert_allclose(loss.gradient_at(u) + (u - 20 * V) / step, 0.0, atol=1e-10)
-    assert np.array_equal(u[6:], 20 * V[6:])
-
-
 def test_two_classes_are_logistic() -> None:
     binary = Logistic(y=SIGNS)
     scores = np.stack([np.zeros(9), V], axis=1).ravel()

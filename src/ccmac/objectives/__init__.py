@@ -16,7 +16,6 @@ from ccmac.objectives.loss import Hinge, Huber, Logistic, Pinball
 from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
-from ccmac.objectives.sets import Halfspace, Simplex
 from ccmac.objectives.sum import ElasticNet, Limited, Sum
 from ccmac.texts import misnamed
 
@@ -27,7 +26,6 @@ __all__ = [
     "Custom",
     "ElasticNet",
     "Function",
-    "Halfspace",
     "Hinge",
     "Huber",
     "Intercept",
@@ -43,7 +41,6 @@ __all__ = [
     "Quadratic",
     "Ridge",
     "Separable",
-    "Simplex",
     "SquaredDistance",
     "Sum",
     "Tweedie",

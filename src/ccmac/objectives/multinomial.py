@@ -3,10 +3,6 @@
 v holds one row of K scores for each observation j with class c_j, flattened row by row. The
 Hessian of a row is diag(p) - pp' with p the softmax, so L = max weight / 2 and mu = 0 (scores that
 all grow alike change nothing). One gradient is one softmax.
-
-Prox, with u the row sought, s = step * weight and a = v + s e_c: u_k + s_k p_k(u) = a_k. With
-p_k = exp(u_k - t) that is u_k = a_k - w(a_k - t + log s_k), w Wright's omega function, and t is the
-root of the convex decreasing sum_k w(a_k - t + log s_k) / s_k - 1: Newton's steps from the left.
 """
 
 from __future__ import annotations
@@ -15,11 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax, wrightomega
+from scipy.special import logsumexp, softmax
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_vector
-from ccmac.objectives.base import Function, Step
+from ccmac.objectives.base import Function
 from ccmac.objectives.loss import row_weights
 from ccmac.texts import shown
 
@@ -45,7 +41,7 @@ class Multinomial(Function):
     1.386294
     """
 
-    capabilities = frozenset({"gradient", "prox"})
+    capabilities = frozenset({"gradient"})
     extended = True
     arguments = ("y", "classes", "weight")
 
@@ -124,27 +120,6 @@ class Multinomial(Function):
         """Probabilities, and the mean of every row of scores of E under them."""
         p = softmax(self._scores(v), axis=1)
         return p, np.einsum("kjc,jc->kj", E.reshape(len(E), *p.shape), p)
-
-    def prox_at(self, v: Array, step: Step) -> Array:
-        """See the module."""
-        scores = self._scores(v)
-        s = self._scores(np.broadcast_to(step, v.shape)) * self._row_weights[:, None]
-        still = (self._row_weights == 0)[:, None]
-        s = np.where(still, 1.0, s)
-        a = scores.copy()
-        a[self._rows, self._labels] += s[self._rows, self._labels]
-        high = np.log(s) + a
-        t = (a - s).max(axis=1, keepdims=True)  # one class alone has probability 1 there
-        for _ in range(100):
-            omega = wrightomega(high - t)
-            p = omega / s
-            move = (p.sum(axis=1, keepdims=True) - 1.0) / (p / (1.0 + omega)).sum(
-                axis=1, keepdims=True
-            )
-            t = t + move
-            if np.all(np.abs(move) <= 1e-15 * (1.0 + np.abs(t))):
-                break
-        return np.asarray(np.where(still, scores, a - wrightomega(high - t)).ravel())
 
     def lipschitz_at(self, size: int) -> float:
         """sqrt(2) ||weight||: a row's slope has norm at most sqrt(2)."""
