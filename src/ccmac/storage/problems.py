@@ -27,12 +27,12 @@ from ccmac.vertical import Vertical, VflProblem
 FILE_NAME = "problem.yaml"
 FILES = r"problem\.yaml|agent-\d{4,}\.npz"
 BYTES = 64 * MEGABYTE
-ENTRIES = 2_000_000  # of over a hundred thousand agents, or a million columns
 
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 # A plain name: a manifest cannot point outside its own directory.
 FileName = Annotated[str, msgspec.Meta(pattern=r"^\w[\w.-]*\Z")]
+Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]  # finite
 Label = str | int | float | bool
 
 
@@ -49,14 +49,14 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class VerticalEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Who has which columns, and how scores come from weights (see ``ccmac.vertical``)."""
 
-    prediction_scale: float
-    alpha: list[float]
+    prediction_scale: Number
+    alpha: list[Number]
     partition: list[list[int]]
     parties: list[str] = []
     columns: list[Label] = []
-    mean: list[float] | None = None
-    scale: list[float] | None = None
-    target: float | None = None
+    mean: list[Number] | None = None
+    scale: list[Number] | None = None
+    target: Number | None = None
     outputs: int = 1
     classes: list[Label] = []
 
@@ -65,8 +65,8 @@ class CommonEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """What all know of rows and z: senses, bounds (null: none) and names."""
 
     sense: list[str] | None = None
-    z_lower: list[float | None] | None = None
-    z_upper: list[float | None] | None = None
+    z_lower: list[Number | None] | None = None
+    z_upper: list[Number | None] | None = None
     row_names: list[str] | None = None
     z_names: list[str] | None = None
 
@@ -203,7 +203,7 @@ def _read_vertical(entry: VerticalEntry) -> Vertical:
 def read_manifest(directory: Path) -> Manifest:
     """Read and check ``problem.yaml``."""
     path = directory / FILE_NAME
-    manifest = read_yaml(path, Manifest, "Problem.save", BYTES, ENTRIES)
+    manifest = read_yaml(path, Manifest, "Problem.save", BYTES)
     if manifest.n != len(manifest.agents) or manifest.n < 1:
         listed = len(manifest.agents)
         raise InputError(f"{path}: says n = {manifest.n} but lists {listed} agents; save it again")

@@ -1,4 +1,4 @@
-"""A suite: a YAML file that states a family of runs, checked line by line.
+"""A suite: a YAML file that states a family of runs, checked entry by entry.
 
 The runs are the product  tol x data x agents x partition seeds x alpha x networks x methods.
 A *profile* says how methods are set up: ``paper`` (the theorem's oracle, modelled rounds) or
@@ -250,7 +250,8 @@ def _method(entry: Located, profile: str) -> tuple[str, str, dict[str, Any]] | N
     for key in ("options", profile):
         if key in fields:
             options |= {
-                k: LIMITS.get(k, Located.plain)(v) for k, v in fields[key].mapping().items()
+                k: LIMITS[k](v) if k in LIMITS else v.value
+                for k, v in fields[key].mapping().items()
             }
     try:
         parse_method(name, {k: v for k, v in options.items() if k not in LIMITS})
