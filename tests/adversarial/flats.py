@@ -1,4 +1,4 @@
-"""cross-direct on flat quadratics: ``python tests/adversarial/flats.py --count 200``.
+"""Interior points on flat quadratics: ``python tests/adversarial/flats.py --count 200``.
 
 Small problems whose Hessians leave directions of ker C_i and of z without curvature, unevenly
 scaled, with nearly flat directions and nearly dependent rows among them; some have one solution,
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--method", default="cross-direct")
+    parser.add_argument("--method", default="cross-ipm")
     options = parser.parse_args(arguments)
     counts: Counter[str] = Counter()
     seeds = range(options.seed, options.seed + options.count)

@@ -12,21 +12,15 @@ import ccmac
 from adversarial import flats
 from adversarial.draft import Array
 from adversarial.exact import Exact
-from ccmac.methods import CrossContinuation, CrossSliding
+from ccmac.methods import CrossSliding
 from ccmac.objectives import LeastSquares, Quadratic
 
 N = 3
 D = 4
 Q = 2
-METHODS = [
-    "auto",
-    "cross-direct",
-    "cross-ipm",
-    "cross-continuation",
-    "cross-sliding",
-    CrossContinuation(realization="canonical"),
-    CrossSliding(realization="canonical"),
-]
+PROVING = ["auto", "cross-ipm"]
+FIRST_ORDER = ["cross-continuation", "cross-sliding", CrossSliding(realization="canonical")]
+METHODS = [*PROVING, *FIRST_ORDER]
 
 
 def across(rows: Array, v: Array) -> Array:
@@ -109,7 +103,7 @@ def free(problem: ccmac.Problem) -> list[Array]:
     return list(Vt[int(np.count_nonzero(values > 1e-9)) :])
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", PROVING)
 @pytest.mark.parametrize("slope", [1.0, 1e-3, 1e-6])
 def test_a_slope_that_no_curvature_and_no_equation_sees_is_a_fall(
     method: Any, slope: float
@@ -128,17 +122,19 @@ def test_a_slope_that_no_curvature_and_no_equation_sees_is_a_fall(
         assert cosine > 0
 
 
+@pytest.mark.parametrize("method", FIRST_ORDER, ids=str)
 @pytest.mark.parametrize("slope", [1.0, 1e-3, 1e-6])
-def test_no_fall_is_called_optimal_however_gentle(slope: float) -> None:
+def test_no_fall_is_called_optimal_however_gentle(method: Any, slope: float) -> None:
     """A gap of tol |F| within a radius is proved by gentle slopes too."""
     for seed in range(6):
         problem, pieces = sloping(seed, slope)
         assert fall_along(problem, pieces) > 0
-        result = ccmac.solve(problem, "ring", METHODS[5], 1e-2, max_iterations=400)
-        assert result.status != "optimal", seed
+        result = ccmac.solve(problem, "ring", method, 1e-2, max_iterations=400)
+        assert result.status not in ("optimal", "infeasible"), seed
+        assert "whether it falls without end is not known" in " ".join(result.warnings)
 
 
-@pytest.mark.parametrize("method", METHODS[3:5], ids=str)
+@pytest.mark.parametrize("method", FIRST_ORDER[:2], ids=str)
 def test_slopes_that_another_agent_or_an_equation_ends_are_no_falls(method: str) -> None:
     """Single agents slope along directions that are flat to them; together they do not fall."""
     seen = 0

@@ -11,18 +11,13 @@ s^{1/2}. delta is the violation of unit rows over a lower bound sigma of their l
 Who knows sigma: :mod:`ccmac.certificates.structure` (z follows from x), :class:`Proof` (the
 gathered rows) and :mod:`ccmac.certificates.realized` (the interval of a realization).
 
-A quadratic F that bends on the kernel of the equations only (w'Hw >= nu ||w||^2 there) has the
-minimiser of F + L dist(w, {K w = v})^2, whose gradient differs by a part of Range K': the bound
-holds with mu = nu / 2 and 3 L, for [nu, -(nu L)^{1/2}; ., L + 2 L] has no smaller eigenvalue.
-
 With gathered rows: for w = (x, z), K the user's rows (local, coupled, shared), any coupled
 multiplier y and
 
     g = grad F(w) + (A'y, Bbar'y),   r = dist(g, Range [C' 0; 0 D']),   delta >= dist(w, {K w = v})
 
-D = ||w - w*|| obeys the bound with mu and L of F (nu is that of
-:mod:`ccmac.certificates.inside`). delta comes from
-violations of the equations themselves over a lower bound of the least singular value of the rows
+D = ||w - w*|| obeys the bound with mu and L of F. delta comes from violations of the equations
+themselves over a lower bound of the least singular value of the rows
 (:class:`ccmac.workspace.equations.Constraints`); rows that are dependent by the convention of
 :mod:`ccmac.linalg.ranks` are left out, and the bound is about the problem without them. All of it
 is evaluated in the long format; rounding is added in :meth:`Proof.concluded` and nowhere else.
@@ -232,7 +227,6 @@ class Proof:
         # Constants from a decomposition are right to its rounding.
         self.mu = mu - 2 * EPS * self._widest * float(table.own_L.max())
         self.agents = [Share(work, reduced, k) for k in range(len(self.problem.agents))]
-        self.inside = 0.0  # curvature on the kernel of all equations, where that is what is known
 
     @classmethod
     def of(cls, work: Workspace) -> Proof | None:
@@ -354,8 +348,6 @@ class Proof:
                 away += reduced.off * (1 + norm(z))
             away = away / reduced.least if reduced.least > 0 else math.inf
         delta = off + away
-        # Bent on the kernel only, F is judged with a multiple of the squared distance to it.
-        mu, L = (self.mu, self.L) if self.mu > 0 else (self.inside / 2, 3 * self.L)
         gradients = [share.gradient.astype(np.float64) for share in contributions]
         gz = np.stack([g[a.d :] for a, g in zip(self.agents, gradients, strict=True)])
         gx = [g[: a.d] for a, g in zip(self.agents, gradients, strict=True)]
@@ -371,7 +363,7 @@ class Proof:
         return Proved(
             np.concatenate([np.zeros(0), *pieces]),
             z,
-            distance_bound(r, delta, mu, L),
+            distance_bound(r, delta, self.mu, self.L),
             r,
             delta,
             math.hypot(math.sqrt(x2), norm(z)),

@@ -31,7 +31,6 @@ import scipy.sparse as sp
 from ccmac.certificates.bound import Particulars, Proved
 from ccmac.certificates.multipliers import Multipliers
 from ccmac.certificates.realized import Certifier, Later, zero
-from ccmac.certificates.recession import Recessions
 from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, over
 from ccmac.inputs import Array
 from ccmac.linalg.extended import Long, norm, product, square
@@ -327,44 +326,6 @@ class Duality:
         multipliers = of_parts["C"], of_parts["D"], of_parts["cones"]
         vector = np.concatenate([misfit, r[d:]])
         return Share(vector, largest, np.array(numbers), multipliers, x, gradient)
-
-
-class Solved(Protocol):
-    """What the judge asks of an iteration that solves directly."""
-
-    def multipliers(self, state: Any) -> tuple[Array, list[Array]]:
-        """lambda and the agents' multipliers of all their rows, at the point."""
-
-    def steepest(self) -> list[tuple[Array, Array]]:
-        """(flat x, z) of directions that promise to let F fall without end."""
-
-
-@dataclass
-class DualityJudge(Judge):
-    """F - F* <= eps and violation <= tol, or a recession direction; by one averaging each.
-
-    Without curvature on the kernel of all equations no distance to "the" solution can be bounded,
-    but a :class:`Duality` bounds values.
-    """
-
-    duality: Duality
-    recessions: Recessions
-    goal: Goal
-    record: dict[str, Any]
-    tried: bool = False
-
-    def check(self, iteration: Judged, state: Any) -> Check:
-        """A recession direction first."""
-        method: Solved = iteration  # type: ignore[assignment]
-        if not self.tried:
-            self.tried = True
-            for direction in method.steepest():
-                verdict = self.recessions.test(*direction)
-                if verdict is not None:
-                    return Check(math.nan, verdict=verdict)
-        x, z = iteration.point(state)
-        found, proved = self.duality.gap(x, z[0], *method.multipliers(state))
-        return found.check(self.goal, proved, self.record)
 
 
 def row_squares(M: Any) -> Array:

@@ -6,8 +6,8 @@ and -(G_i d_x + H_i d_z) in the cones of agents that have some, but for a distan
 rows do. A minimiser w with multipliers y would have fall <= ||w|| ||H d|| + ||y|| ||K d||. F is
 called unbounded where none has ||w|| <= REACH max(1, ||v||) and ||y|| <= REACH ||g||, where
 curvature and rows along d count as zero (RANK relative to the largest), and the fall is PROMISED
-relative to all slopes. Where d comes from does not matter: free directions of the summed system, or
-the ray of interior points. It is judged in the agents' own blocks, in extended precision. Cost: one
+relative to all slopes. Where d comes from does not matter: it is the ray of
+interior points. It is judged in the agents' own blocks, in extended precision. Cost: one
 averaging of m + 7 floats.
 """
 
@@ -60,14 +60,14 @@ class Recessions:
     work: Workspace
     reduced: Constraints
     forms: list[Polyhedral]
-    bounds: tuple[Array, Array] | None = None
+    bounds: tuple[Array, Array]
 
     def test(self, x: Array, z: Array) -> Recession | None:
         """That F falls without end along (flat x, z), or None."""
         work = self.work
         reduced = self.reduced
         work.ledger.charge(**{name: 1 for name in "ABCD" if name in work.problem.present})
-        z = work.runtime.common(z if self.bounds is None else outward(z, *self.bounds))
+        z = work.runtime.common(outward(z, *self.bounds))
         pieces = []
         vectors = []
         rows = []

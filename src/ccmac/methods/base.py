@@ -468,10 +468,6 @@ class Method(ABC):
     def announce(self, work: Workspace, request: Request) -> None:  # noqa: B027 (optional)
         """Ask for what may travel with the equations, before these are gathered."""
 
-    def finds_falls(self, work: Workspace) -> bool:
-        """Whether it proves itself that F falls without bound, so that nobody has to look first."""
-        return False
-
     def judge(self, work: Workspace, request: Request) -> Realized | None:
         """A realization to judge points on, for iterations without one of their own."""
         return None

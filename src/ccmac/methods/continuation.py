@@ -38,6 +38,7 @@ from ccmac.methods.realized import (
     ConvexMethod,
     ProvedIteration,
     adapted_weight,
+    doubt_slopes,
     found_in,
     next_adaptation,
     proved,
@@ -427,6 +428,7 @@ class CrossContinuation(ConvexMethod):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The realization asked for, then the schedule asked for."""
+        doubt_slopes(work)
         realized = self.realize(work, request)
         goal = self.goal(request)
         if not realized.objective.L > 0:

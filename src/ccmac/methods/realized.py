@@ -11,11 +11,16 @@ from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+import numpy as np
+import scipy.linalg
+
 from ccmac.certificates.gap import GapCertifier, Goal, PointGap
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.blocks import dense
+from ccmac.linalg.tolerances import PROMISED, RANK
 from ccmac.methods.base import Iteration, Method, Prepared, Request, S, option
 from ccmac.methods.paper import REALIZATIONS as REALIZATIONS_OF_PAPER
 from ccmac.methods.paper import imported
@@ -27,6 +32,10 @@ from ccmac.workspace import Workspace
 REALIZATIONS = ("averaged", *REALIZATIONS_OF_PAPER)
 SCHEDULE = "stages ended by computable tests, or the paper's schedule for a radius"
 SPREAD = 30.0
+SLOPES = (
+    "the objective slopes along directions without curvature of its own: whether it falls without "
+    "end is not known; add curvature, or use cross-ipm"
+)
 CERTIFICATES = "spectral constants you vouch for; the rest is estimated"
 
 
@@ -282,6 +291,29 @@ class ConvexMethod(RealizedMethod):
     def goal(self, request: Request) -> Goal:
         """What is to be proved."""
         return Goal(request.tol, self.accuracy, self.radius)
+
+
+def doubt_slopes(work: Workspace) -> None:
+    """A doubt where a quadratic F may fall without end: some g_i has a part along which H_i and C_i
+    vanish.
+
+    Interior points prove whether it does; a gap within a radius says nothing of it. Cost: a
+    reduction, where all may know the equations.
+    """
+    weak = "quadratic" in work.capabilities and "strongly convex" not in work.capabilities
+    if not weak or work.gather_constraints() is None:
+        return
+    rows = []
+    for kernel, (i, agent) in zip(work.kernels, work.problem.agents.items(), strict=True):
+        work.runtime.mind_the_time()
+        d = work.problem.d[i]
+        H, g, _ = agent.objective.quadratic(d, work.problem.q)
+        N = scipy.linalg.block_diag(kernel.basis, np.eye(work.problem.q))
+        own = N.T @ dense(H) @ N
+        left = N.T @ g - own @ np.linalg.lstsq(own, N.T @ g, rcond=RANK)[0]
+        rows.append([float(np.linalg.norm(left) > PROMISED * np.linalg.norm(g))])
+    if work.runtime.total(np.array(rows))[0]:
+        work.doubts.append(SLOPES)
 
 
 def found_in(realized: Realized, **more: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Prepared, Request, built, described, option, options_of
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation import CrossContinuation
-from ccmac.methods.direct import CrossDirect, affordable
+from ccmac.methods.direct import CrossDirect
 from ccmac.methods.interior.compressed import compressible
 from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
@@ -77,21 +77,16 @@ class Case:
 
     @property
     def summable(self) -> bool:
-        """Quadratics whose equations all agents may know, in full or (masked) in sums."""
-        work = self.work
-        hidden = work.hides and self.has("strongly convex")
-        return self.factorable and (work.gatherable or hidden)
+        """Strongly convex quadratics whose equations all may know, in full or (masked) in sums."""
+        known = self.work.gatherable or self.work.hides
+        return self.factorable and self.has("strongly convex") and known
 
     def in_one_sum(self) -> bool:
-        """Summable, flat directions few enough; masked rows have to be seen to be independent."""
+        """Summable; masked rows have to be seen to be independent."""
         if not self.summable:
             return False
-        if (sums := self.work.gather_sums()) is not None:
-            return sums.independent
-        if self.has("strongly convex"):
-            return True
-        known = self.work.gather_constraints()
-        return known is not None and affordable(self.work, known)
+        sums = self.work.gather_sums()
+        return sums is None or sums.independent
 
     def has_newton(self) -> bool:
         """Whether cross-newton has a form: z follows from x, or its matrix can be summed."""
@@ -150,7 +145,6 @@ RULES = (
         "averagings more expensive than local minimisations: fewest of them",
     ),
     Rule(lambda c: c.strong, CrossApapc, "smooth and strongly convex objectives"),
-    Rule(Case.in_one_sum, CrossDirect, "quadratic with flat directions, in one sum"),
     Rule(
         lambda c: c.has("polyhedral") and c.free and bool(compressible(c.work)),
         CrossIpm,
@@ -173,7 +167,7 @@ FALLBACKS: dict[Kind, tuple[Kind, Kind]] = {
 # What fits as well, with other bytes and rounds: where F is strongly convex, and elsewhere. Of
 # interior points it is a first-order method.
 RIVALS: dict[Kind, tuple[tuple[Kind, ...], tuple[Kind, ...]]] = {
-    CrossDirect: ((CrossCg, CrossApapc), (CrossIpm, CrossContinuation)),
+    CrossDirect: ((CrossCg, CrossApapc), ()),
     CrossNewton: ((CrossApapc,), (CrossContinuation,)),
     CrossCg: ((CrossDirect, CrossApapc, CrossNewton), ()),
     CrossLbfgs: ((CrossApapc,), ()),
@@ -230,10 +224,6 @@ class Auto(Method):
         """Of cross-direct, where that is going to be chosen."""
         if self._case(work).summable:
             self._cheapest(CrossDirect(), "", work, request)[0].announce(work, request)
-
-    def finds_falls(self, work: Workspace) -> bool:
-        """Where cross-direct is chosen."""
-        return self._case(work).in_one_sum()
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Of the method chosen."""

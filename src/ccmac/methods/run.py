@@ -38,7 +38,6 @@ from ccmac.linalg.blocks import blas_threads
 from ccmac.linalg.ranks import redundant
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Asked, Checkpoints
-from ccmac.methods.direct import falling
 from ccmac.methods.driver import Outcome, Settings, drive, observer_of, positions, reporter, watched
 from ccmac.methods.registry import Auto, refuse_unless_fit
 from ccmac.objectives.checks import check_problem
@@ -227,9 +226,6 @@ class Run:
             self.method.announce(work, self.request)
             verdict: Infeasibility | Recession | None = early_contradiction(work)
             before = work.constraints
-            looks = "quadratic" in work.capabilities and "strongly convex" not in work.capabilities
-            if verdict is None and looks and not self.method.finds_falls(work):
-                verdict = falling(work, self.request)
         if verdict is not None:
             return without_solution(work, verdict, seed)
         prepared = self._again(self.prepare(), saver)

@@ -40,7 +40,14 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Prepared, Request, State, option, rows, vector
 from ccmac.methods.paper import imported
-from ccmac.methods.realized import ConvexMethod, ProvedIteration, adapted_weight, found_in, proved
+from ccmac.methods.realized import (
+    ConvexMethod,
+    ProvedIteration,
+    adapted_weight,
+    doubt_slopes,
+    found_in,
+    proved,
+)
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.realizations.parts import Parts, first_weight, split_problem
@@ -290,6 +297,7 @@ class CrossSliding(ConvexMethod):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Choose the mode by what the objectives offer."""
+        doubt_slopes(work)
         if self.schedule == "certified":
             schedule = imported("schedules.sliding:certified")
             return schedule(self, work, request)  # type: ignore[no-any-return]

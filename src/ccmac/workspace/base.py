@@ -31,7 +31,7 @@ from ccmac.workspace.equations import (
     affordable,
     kernels_of,
 )
-from ccmac.workspace.schur import Flats, Summed
+from ccmac.workspace.schur import Summed
 
 Found = TypeVar("Found")
 
@@ -110,7 +110,7 @@ class Workspace:
         if way is not None:
             other.reduction = way.again(other.problem)
             other.problem = other.reduction.problem
-        lost = self.agreed.keys() if "y" in changed else {"flats"} if "g" in changed else set()
+        lost = self.agreed.keys() if "y" in changed else set()
         other.agreed = {k: v for k, v in self.agreed.items() if k not in lost}
         moved = frozenset(changed) if way is None else frozenset("bce")
         other.plans = {k: (v, known | moved) for k, (v, known) in self.plans.items()}
@@ -255,10 +255,6 @@ class Workspace:
     def announce_schur(self) -> Summed:
         """The agents' quadratics on ker C, eliminated: they travel with the next message."""
         return self.once("schur", lambda: Summed(self.problem, self.runtime, self.kernels))
-
-    def announce_flats(self) -> Flats:
-        """Directions without curvature: their number travels with the next message."""
-        return self.once("flats", lambda: Flats(self.problem, self.runtime, self.kernels))
 
     def gather_explicit(self) -> Explicit | None:
         """The problem in x alone, where the coupled rows give z."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from ccmac.certificates.gap import Duality, Goal
 from ccmac.errors import MethodRefused
+from ccmac.linalg.tolerances import PROMISED
 from ccmac.methods.base import Method, Prepared, Request, option
 from ccmac.methods.interior.alone import Alone, AloneJudge
 from ccmac.methods.interior.compressed import Lifted, LiftedStop, alone, compressed, compressible
@@ -98,7 +99,10 @@ class CrossIpm(Method):
         found: dict[str, Any] = {}
         stopping = None
         if not request.reference:
-            goal = Goal(request.tol, self.accuracy, self.radius)
+            tol = request.tol
+            if "quadratic" in work.capabilities and "strongly convex" not in work.capabilities:
+                tol = min(tol, PROMISED)  # a gentle fall without end must not pass for a gap
+            goal = Goal(tol, self.accuracy, self.radius)
             duality = Duality(work, forms, models, (request.x0, request.z0))
             stopping = rule(duality, goal, found, Verdicts(work, forms, models))
         settings = {"common": iteration.system.size, "entries": iteration.system.entries}
