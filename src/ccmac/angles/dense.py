@@ -45,7 +45,7 @@ from ccmac.linalg.ranks import numerical_rank, row_space
 from ccmac.network import Network
 from ccmac.objectives import SquaredDistance
 from ccmac.problem import Agent, Problem
-from ccmac.problem.rebalance import block_sum
+from ccmac.problem.base import block_sum
 from ccmac.stack import Stack
 
 

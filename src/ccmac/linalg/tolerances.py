@@ -41,9 +41,6 @@ ZERO_COSINE = 8 * EPS
 # chi - 1 below which two row spaces are said to be orthogonal.
 ORTHOGONAL = 1e-12
 
-# How far weights may be from adding up to one, relative to the sum of their sizes: n eps and some.
-WEIGHT_SUM = 1e-12
-
 # -- Lanczos -------------------------------------------------------------------------------------
 # Columns whose independent part is below this share of the largest add no direction.
 DEPENDENT = 1e-10

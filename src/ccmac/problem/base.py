@@ -30,6 +30,7 @@ from ccmac.inputs import (
     bound,
     distinct,
     folder,
+    is_sparse,
     is_whole,
     matrix_or_operator,
     names,
@@ -41,6 +42,7 @@ from ccmac.inputs import (
     several,
     whole,
 )
+from ccmac.linalg.blocks import dense
 from ccmac.objectives.base import Objective
 from ccmac.texts import shown
 
@@ -379,16 +381,27 @@ class Problem:
         """x_i of a reference given in an order that only the problem knows; None if it is not."""
         return None
 
-    def rebalanced(self, weights: Any = None) -> Problem:
-        """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (default w = 1/n).
+    def rebalanced(self) -> Problem:
+        """The same problem where every agent has the mean of the B_i.
 
-        A change of representation: the solutions are the same, but agents must be allowed to
-        learn the sum of the B_j. Uniform weights give the least chi of all redistributions, and
-        chi = 1 when there is no D. Operator blocks are refused.
+        A change of representation: at consensus only sum_i B_i acts, so the solutions are the same,
+        but agents must be allowed to learn the sum. Of all redistributions this one has the least
+        chi: with B_i = Bm + E_i, sum_i E_i = 0, the part of
+        g(h) = (P_{Ker C_i} A_i' h, B_i' h)_i inside Range(K_2') has squared length
+
+            sum_i ||E_i' h||^2 + n ||P_R Bm' h||^2,        R = Range(S_D),
+
+        and the part outside does not contain the E_i. Without D it gives chi = 1.
         """
-        from ccmac.problem.rebalance import rebalanced
-
-        return rebalanced(self, weights)
+        if not self.complete:
+            raise InputError(
+                f"rebalancing: this process holds {len(self.agents)} of {self.n} agents; "
+                "rebalance the whole problem, then restrict it"
+            )
+        total = block_sum(self.blocks("B"))
+        if total is None:
+            return self
+        return self.holding({i: replace(a, B=total / self.n) for i, a in self.agents.items()})
 
     def save(self, directory: str | Path, *, replace: bool = False) -> None:
         """Write ``problem.yaml`` and one file per agent; no pickle.
@@ -447,6 +460,14 @@ def _listed(
     if not isinstance(agents, Mapping) and n is not None and n != len(listed):
         raise InputError(f"problem: n = {n} but {len(listed)} agents were given")
     return listed, total
+
+
+def block_sum(blocks: Iterable[Any]) -> Any:
+    """The sum of the blocks that are not None, sparse when all are; None without any."""
+    present = [b for b in blocks if b is not None]
+    if not all(is_sparse(b) for b in present):
+        present = [dense(b) for b in present]
+    return sum(present[1:], present[0]) if present else None
 
 
 # -- sizes of x_i, z and the coupled rows, from whatever says them ---------------------------------
