@@ -15,7 +15,7 @@ kappa the condition of the scaled objectives, s = sqrt(kappa) ln(2/tol), for a c
 
     cross-direct 1, cross-ipm 6, cross-newton 7 summed, 12 on a sketch
     cross-cg 12 on a sketch; else s, at most twice the unknowns of the dual; cross-apapc 2 s
-    cross-continuation, cross-sliding 600
+    cross-continuation, cross-sliding 3000: lassos took 700 to 100,000
 """
 
 from __future__ import annotations
@@ -336,7 +336,7 @@ def _sent(method: Method, work: Workspace, request: Request) -> tuple[str, Cost]
         steps = 2 if size >= min(columns, m) else 12
         return SKETCH, average(m * size) + (steps + 2) * average(m)
     if isinstance(method, CrossContinuation | CrossSliding):
-        return ITERATE, 600 * row
+        return ITERATE, 3000 * row
     if not isinstance(method, CrossCg | CrossApapc):
         return None
     kappa = work.curvature.known().condition
