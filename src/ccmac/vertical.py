@@ -26,7 +26,8 @@ class Vertical:
     ``partition`` holds the places of each party's columns in the whole table, ``columns`` the
     names in the table's order, ``prediction_scale`` scores over z. ``target`` is the intercept
     where the columns are centred (None: there is none, or the losses fit it). ``outputs`` counts
-    the scores of a row.
+    the scores of a row. ``column`` is the agent whose last weight is
+    the intercept (None: nobody's).
     """
 
     partition: tuple[NDArray[np.int64], ...]
@@ -39,6 +40,7 @@ class Vertical:
     target: float | None = None
     outputs: int = 1
     classes: tuple[Any, ...] = ()
+    column: int | None = None
 
     @property
     def features(self) -> int:
@@ -104,7 +106,7 @@ class VflProblem(Problem):
         k = self.vertical.outputs
         w = np.zeros((self.features, k))
         for columns, block in zip(self.partition, blocks, strict=True):
-            w[columns] = np.reshape(block, (-1, k))
+            w[columns] = np.reshape(block[: len(columns) * k], (-1, k))
         if self.vertical.scale is not None:
             w /= self.vertical.scale[:, None]
         return w[:, 0] if k == 1 else w
@@ -117,6 +119,8 @@ class VflProblem(Problem):
         fitted = [loss for loss in losses if isinstance(loss, Intercept | ConcomitantHuber)]
         if fitted:
             offset = self.prediction_scale * fitted[0].offset(np.asarray(result.z))
+        elif vertical.column is not None:
+            offset = offset + self.prediction_scale * result.x[vertical.column][-1]
         elif vertical.target is not None:
             offset = offset + vertical.target
         if vertical.mean is not None:
@@ -132,7 +136,11 @@ class VflProblem(Problem):
         w = np.asarray(weights, dtype=np.float64).reshape(self.features, -1)
         if self.vertical.scale is not None:
             w = w * self.vertical.scale[:, None]
-        return [w[columns].ravel() for columns in self.partition]
+        none = np.zeros(1)  # of an intercept nothing is said
+        return [
+            np.append(w[columns], none[: i == self.vertical.column])
+            for i, columns in enumerate(self.partition)
+        ]
 
     def reference_blocks(self, reference: Any) -> list[Array] | None:
         """Weights in the order of the columns of X; names, where given, must say the same."""

@@ -59,6 +59,7 @@ class VerticalEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     target: Number | None = None
     outputs: int = 1
     classes: list[Label] = []
+    column: int | None = None
 
 
 class CommonEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -210,7 +211,10 @@ def read_manifest(directory: Path) -> Manifest:
     if manifest.vertical is not None:
         vertical = manifest.vertical
         columns = sorted(column for part in vertical.partition for column in part)
-        held = [len(part) * vertical.outputs for part in vertical.partition]
+        held = [
+            len(part) * vertical.outputs + (i == vertical.column)
+            for i, part in enumerate(vertical.partition)
+        ]
         named = (vertical.columns, vertical.mean, vertical.scale)
         fits = (
             columns == list(range(len(columns)))

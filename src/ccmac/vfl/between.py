@@ -251,9 +251,8 @@ def _fitted(
     """The model of rows that are joined."""
     me = runtime.owned[0]
     table, learned = _prepared(agreement, table)
-    centre = agreement.intercept and bool(
-        _gathered(runtime, [float(may_be_centred(table.X))]).all()
-    )
+    facts = _gathered(runtime, [float(may_be_centred(table.X)), float(table.X.shape[1])])
+    centre = agreement.intercept and bool(facts[:, 0].all())
     centred = centre and agreement.loss == "squared"
     model = VerticalModel(
         agreement.loss,
@@ -265,10 +264,11 @@ def _fitted(
         labels.outputs,
         agreement.intercept and not centred,
         quantile=agreement.quantile,
-    )
+    ).with_column(int(facts[:, 1].sum()))
     mean, scale = column_moments(table.X, None, centre=centre, scale=agreement.standardize)
     part = labels.loss(model, centred, runtime.n)
-    agent = model.agent(entered(table.X, mean, scale), 1.0 / runtime.n, part)
+    ones = model.column and labels.mine
+    agent = model.agent(entered(table.X, mean, scale), 1.0 / runtime.n, part, ones=ones)
     size = table.rows * labels.outputs
     problem = Problem({me: agent}, n=runtime.n, q=size, m=size, present=("A", "B"))
     chosen = agreement.method in ("auto", "cross-newton")
@@ -281,7 +281,8 @@ def _fitted(
         max_iterations=agreement.max_iterations,
         checkpoint=checkpoint,
     )
-    coef = np.reshape(result.x[0], (-1, labels.outputs))
+    size = table.X.shape[1] * labels.outputs
+    coef = np.reshape(result.x[0][:size], (-1, labels.outputs))
     coef = coef if scale is None else coef / scale[:, None]
     offset = np.zeros(labels.outputs) if mean is None else -mean @ coef
     if labels.mine:
@@ -487,4 +488,6 @@ class _Labels:
             return float(self.y.mean())
         if isinstance(part, Intercept):
             return model.prediction_scale * part.offset(np.asarray(result.z))
+        if model.column:
+            return model.prediction_scale * float(result.x[0][-1])
         return 0.0

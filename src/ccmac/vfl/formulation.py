@@ -315,6 +315,8 @@ def formulated(
     n = len(data.tables)
     centred = intercept and model.loss == "squared" and all(map(may_be_centred, blocks))
     model = replace(model, fits_intercept=intercept and not centred)
+    if own_units:
+        model = model.with_column(len(data.columns))
     y = data.y
     target = None
     if centred:
@@ -345,8 +347,9 @@ def formulated(
     alpha = shares_of(shares, entering)
     holders = range(n) if owner is None else (owner,)
     loss = model.shared_loss(y, 1.0 / len(holders), data.weights, data.offset)
+    bearer = holders[0] if model.column else None
     agents = [
-        model.agent(X, float(alpha[i]), loss if i in holders else None)
+        model.agent(X, float(alpha[i]), loss if i in holders else None, ones=i == bearer)
         for i, X in enumerate(entering)
     ]
     mean, scale = (_whole([m[k] for m in moments], data.places) for k in (0, 1))
@@ -362,6 +365,7 @@ def formulated(
         target,
         data.outputs,
         data.classes,
+        bearer,
     )
     return VflProblem(agents).with_vertical(vertical)
 

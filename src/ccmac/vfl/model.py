@@ -7,6 +7,8 @@ with p = sum_i X_i w_i, weights s_j of sum W, and the intercept b unpenalized. T
 scaled by 1/sqrt(N), and the shared variable is z = p / sqrt(N) for losses of a residual, z = p for
 the others. A loss with an intercept fits it where it is evaluated (``objectives.Intercept``);
 squared losses of dense tables have centred columns instead, which keeps them strongly convex.
+Where a table is wide and the loss has kinks, the intercept is the weight of a column of ones of one
+agent: the loss then acts row by row, and everybody eliminates z from the system of interior points.
 """
 
 from __future__ import annotations
@@ -40,10 +42,13 @@ from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent
 from ccmac.vfl.labels import CLASSES, DEVIANCES, MARGINS, POWERS, known
 
+WIDE = 4  # rows for each column up to which interior points sum a matrix of rows
+
 
 @dataclass(frozen=True)
 class VerticalModel:
-    """Loss, penalties and sizes; ``fits_intercept``: the loss does, no column is centred.
+    """Loss, penalties and sizes; ``fits_intercept``: the loss does, no column is centred;
+    ``column``: the intercept is the weight of a column of ones.
 
     ``delta`` is Huber's threshold; with ``least`` > 0 it counts in multiples of a scale, at least
     that large, that is fitted as well (:mod:`ccmac.objectives.concomitant`).
@@ -61,6 +66,7 @@ class VerticalModel:
     least: float = 0.0
     power: float = 1.5
     quantile: float = 0.5
+    column: bool = False
 
     def __post_init__(self) -> None:
         known(self.loss)
@@ -77,6 +83,12 @@ class VerticalModel:
     def prediction_scale(self) -> float:
         """Scores over z."""
         return 1.0 if self.loss in (*CLASSES, *DEVIANCES) else math.sqrt(self.rows)
+
+    def with_column(self, columns: int) -> VerticalModel:
+        """With the intercept as a column, if it has one and that makes a wide table cheaper."""
+        plain = self.loss in ("hinge", "quantile") and not (self.l1 or self.rho)
+        wide = self.rows <= WIDE * (columns + 1)
+        return replace(self, column=self.fits_intercept and plain and wide)
 
     def in_units(self, columns: float, labels: float) -> VerticalModel:
         """The same model over labels^2, of columns and labels divided by these units (a loss that
@@ -95,8 +107,10 @@ class VerticalModel:
             delta=self.delta / labels,
         )
 
-    def agent(self, X: Any, share: float, loss: Function | None) -> Agent:
-        """The party with columns X and its share of the coupling and of the loss."""
+    def agent(self, X: Any, share: float, loss: Function | None, *, ones: bool = False) -> Agent:
+        """The party with columns X and its share of the coupling and of the loss; ``ones``: and
+        the intercept, in units of z, behind its weights.
+        """
         root = math.sqrt(self.rows)
         k = self.outputs
         if is_sparse(X):
@@ -105,8 +119,18 @@ class VerticalModel:
             A = X / root
         if k > 1:
             A = sp.csr_array(sp.kron(sp.csr_array(A), sp.eye_array(k), format="csr"))
-        identity = sp.eye_array(self.rows * k, format="csr") * (self.prediction_scale / root)
-        return Agent(Separable(x=self._penalty(), z=loss), A=A, B=-share * identity)
+        unit = self.prediction_scale / root
+        penalty = self._penalty()
+        if ones:
+            column = np.full((self.rows, 1), unit)
+            A = (
+                sp.csr_array(sp.hstack([A, sp.csr_array(column)]))
+                if is_sparse(X)
+                else np.hstack([A, column])
+            )
+            penalty = Quadratic(np.append(np.full(X.shape[1], self.ridge), 0.0))
+        identity = sp.eye_array(self.rows * k, format="csr") * unit
+        return Agent(Separable(x=penalty, z=loss), A=A, B=-share * identity)
 
     def _penalty(self) -> Function:
         if self.l1:
@@ -138,7 +162,8 @@ class VerticalModel:
             if rho:
                 part = Sum(part, SquaredDistance(share * rho / self.rows))
         assert part is not None
-        return Intercept(part) if self.fits_intercept and not self.least else part
+        fitted = self.fits_intercept and not (self.least or self.column)
+        return Intercept(part) if fitted else part
 
     def _residual_loss(self, y: Array, share: float, each: Any, root: float) -> Function:
         """Losses of p - y in z = p / root: weights of rows are times N."""

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import scipy.optimize
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 import ccmac
 from ccmac.inputs import Array
+from ccmac.vfl import VerticalSVC
 
 ROWS = 40
 COLUMNS = 120
@@ -55,6 +56,16 @@ def test_wide_tables_have_the_objectives_of_scikit_learn(kind: str) -> None:
     assert result.ledger.of("solve")["averagings"] <= 60
     right = value(np.ravel(model.fit(X, labels).coef_))
     assert value(problem.weights(result)) <= right * (1 + 1e-8)
+
+
+def test_the_intercept_of_wide_support_vectors_is_a_column() -> None:
+    """The loss then acts row by row: a matrix of rows is summed, not one of rows and predictions."""
+    X, y = table()
+    ours = VerticalSVC(parties=4).fit(X, np.sign(y + 1.0))
+    theirs = SVC(kernel="linear", tol=1e-10).fit(X, np.sign(y + 1.0))
+    assert ours.result_.plan.settings["entries"] == ROWS * (ROWS + 1) // 2 + 2 * ROWS
+    assert np.allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-5)
+    assert np.allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
 
 
 def test_a_logistic_loss_with_bounds_and_a_budget_is_an_ordinary_problem() -> None:
