@@ -50,21 +50,6 @@ def value(c: Case, w: np.ndarray) -> float:
     return float(w @ c.H @ w / 2 - c.g @ w)
 
 
-def test_the_error_of_a_strongly_convex_objective_is_bounded() -> None:
-    """From an average of subgradients too, whose products fall short by the slack."""
-    c = case(1, s=2.0)
-    mu = float(np.linalg.eigvalsh(c.H)[0])
-    found = GapCertifier(c.realized, np.zeros(10), (mu, mu / 4.0))
-    assert 0 < found.mu < math.inf
-    for size in (1e-3, 1e-1, 1.0):
-        w = c.solution + size * np.random.default_rng(3).standard_normal(10)
-        said = found.tight_subgradient(w, c.H @ w - c.g, Goal(1e-6), lambda s=size: 0.1 * s * s)
-        away = found.way(said.w) - found.way(c.solution)
-        assert float(np.linalg.norm(away)) <= said.error <= 300 * size
-    plain = GapCertifier(c.realized, np.zeros(10))
-    assert math.isnan(plain.tight_subgradient(w, c.H @ w - c.g, Goal(1e-6)).error)
-
-
 @pytest.mark.parametrize("smooth", [True, False])
 @pytest.mark.parametrize("radius", [None, 40.0])
 def test_tight_gaps_hold_and_are_as_tight_as_the_goal(smooth: bool, radius: float | None) -> None:

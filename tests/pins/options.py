@@ -32,7 +32,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
         **JUDGED,
     },
     "cross-cg": {"sketch": (3,), **JUDGED},
-    "cross-direct": CONVEX,
+    "cross-direct": {},
     "cross-ipm": CONVEX,
     "cross-lbfgs": JUDGED,
     "cross-continuation": {"schedule": ("practical",), "opening": (False,), **CONVEX, **REALIZED},

@@ -9,11 +9,6 @@ The distance <r, w0 - w*> is taken in the user's variables, where w0 and w* are 
 feasible (repaired) point v then has F(v) - F* <= F(v) - F(u) + the bound. Nothing here needs a
 multiplier budget.
 
-Where F is strongly convex (mu, in the user's variables) no radius is needed: with e = ||v - u|| and
-D = ||v - w*|| the bound is taken with w* itself in the place of R, and F(v) - F* >= mu D^2 / 2, so
-
-    mu D^2 / 2 <= c + ||r|| D,     c = F(v) - F(u) + slack + ||r|| e + ||p|| dist(u).
-
 With bounds, inequalities and cones :class:`Duality` has the gap, in the agents' own blocks.
 """
 
@@ -347,8 +342,6 @@ class PointGap(Gap):
     scale: float  # execution radius per user radius
     multiplier: Array | None = None
     source: str = "last"  # last iterate or average
-    error: float = math.nan  # ||(x, z) - (x*, z*)|| at most (nan: F is not strongly convex)
-    excess: float = 0.0  # F(w) - F* <= excess + slope D, D the distance of w from w*
 
     def bound(self, radius: float) -> float:
         """Never below zero."""
@@ -382,21 +375,12 @@ class PointGap(Gap):
 
 
 class GapCertifier(Certifier):
-    """Gaps for points of one realized problem, started at ``w0`` (a consensus point).
+    """Gaps for points of one realized problem, started at ``w0`` (a consensus point)."""
 
-    ``convexity`` is (mu_x, mu_z) of every agent's objective in the user's variables.
-    """
-
-    def __init__(
-        self, realized: Realized, w0: Array, convexity: tuple[float, float] = (0.0, 0.0)
-    ) -> None:
+    def __init__(self, realized: Realized, w0: Array) -> None:
         super().__init__(realized)
         self.w0 = w0
         n = realized.space.runtime.n
-        mu_x, mu_z = convexity
-        mu = min(mu_x, n * mu_z)
-        lifted = self.space.z_end < self.space.size
-        self.mu = mu if mu < math.inf and not lifted else 0.0  # of F in (x, z); y has none
         # ||(x, mean z)|| of an execution vector of length one at most: mean z = s sum_i z_i / n.
         self.unit = max(1.0, realized.s / math.sqrt(n)) if realized.space.q else 1.0
 
@@ -471,7 +455,6 @@ class GapCertifier(Certifier):
             smooth=smooth,
             scale=scale,
             multiplier=multiplier,
-            excess=excess,
         )
 
     def repaired(self, w: Array, wanted: float | Later) -> tuple[Array, Later]:
@@ -515,30 +498,17 @@ class GapCertifier(Certifier):
     ) -> PointGap:
         """At the repaired point v (w itself where F is infinite there), from a subgradient at w.
 
-        F(v) - F* <= F(v) - F(w) + bound(w). For a strongly convex F it is repaired as far as
-        rounding allows, so that it counts as feasible in the error bound.
+        F(v) - F* <= F(v) - F(w) + bound(w).
         """
         accuracy = self._accuracy(w, gradient, goal)
         p, multiplier = self.project(gradient, lambda: accuracy()[1])
         found = self.gap(w, gradient, p, slack=slack, multiplier=multiplier)
-        repaired, distance = self.repaired(w, 0.0 if self.mu > 0 else accuracy()[0])
-        step = repaired - w
-        objective = self.realized.objective
-        pairs = ((step, step), (gradient, gradient), (gradient + p, gradient + p))
-        received = self._ask(*pairs, more=(objective.values(repaired),))
-        *squares, there = (float(v) for v in received.value)
+        repaired, distance = self.repaired(w, accuracy()[0])
+        there = self.value(repaired)
         if not math.isfinite(there):
             return found
-        moved, steep, left = (math.sqrt(v + self.unseen**2) for v in squares)
         away = distance()
         rise = there - found.value + 4 * EPS * self.space.runtime.n * abs(there)
-        error = math.nan
-        if self.mu > 0:
-            # The feasible point next to v: F is larger there by its slope, which L may increase.
-            L = objective.L if math.isfinite(objective.L) else 0.0
-            c = found.excess + rise + left * moved + (steep + L * (moved + away)) * away
-            root = math.sqrt(found.slope**2 + 2.0 * self.mu * max(c, 0.0))
-            error = (found.slope + root) / self.mu + away * self.unit
         return replace(
             found,
             w=repaired,
@@ -546,7 +516,6 @@ class GapCertifier(Certifier):
             base=found.base + rise,
             violation=self.unit * away,
             distance=away,
-            error=error,
         )
 
 
@@ -604,7 +573,7 @@ class GapJudge(Judge):
         multiplier = found.multiplier
         if multiplier is None:
             multiplier = certifier.realized.system.zero_multiplier()
-        known = found.error, found.slope, found.distance, math.nan
+        known = math.nan, found.slope, found.distance, math.nan
         proved = certifier.proved(found.w, found.gradient, multiplier, known)
         return Check(found.bound(found.required(self.goal)), evidence, proved)
 

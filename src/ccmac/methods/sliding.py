@@ -318,18 +318,14 @@ class CrossSliding(ConvexMethod):
         chosen = chosen or self.scale is not None or self.floor is not None
         return self.realize(work, request, **({} if chosen else {"floor": 0.02}))
 
-    def certifier(self, work: Workspace, request: Request, realized: Realized) -> GapCertifier:
-        w0 = realized.embed(request.x0, request.z0)
-        return GapCertifier(realized, w0, work.curvature.convexity)
-
     def _proximal(
         self, work: Workspace, request: Request, split: tuple[Problem, Problem] | None = None
     ) -> Prepared:
         """``split``: the smooth and the simple part, where F itself has no prox."""
         realized = self.realized(work, request)
         goal = self.goal(request)
-        certifier = self.certifier(work, request, realized)
-        w0 = certifier.w0
+        w0 = realized.embed(request.x0, request.z0)
+        certifier = GapCertifier(realized, w0)
         if split is None:
             why = "proximal steps, every objective has a prox"
             mode = "proximal"

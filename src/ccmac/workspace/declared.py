@@ -167,14 +167,6 @@ class CurvatureTable:
             return False
         return bool(self.h.any()) and math.fsum(self.multiple) != 0
 
-    @property
-    def convexity(self) -> tuple[float, float]:
-        """(mu_x, mu_z) with f_i - (mu_x/2) ||x||^2 - (mu_z/2) ||z||^2 convex for every agent."""
-        if self.separable:
-            most = 1e300  # of blocks of size zero
-            return min(float(self.mu_x.min()), most), min(float(self.mu_z.min()), most)
-        return float(self.mu.min()), float(self.mu.min())
-
     def balance(self) -> float:
         """s at which both blocks have the same geometric-mean curvature (t = 1)."""
         joint = 0.0 if self.separable else float(self.mu.min())

@@ -207,16 +207,10 @@ class Sliding(ProvedIteration[SlidingState]):
         return state.phase >= len(self.phases)
 
     def tight_gap(self, state: SlidingState) -> PointGap:
-        """At the repaired average.
-
-        For a strongly convex F the theorem bounds the error too: ||w - w*||^2 / 2 <= eps.
-        """
+        """At the repaired average."""
         slope = self.objective.gradient(state.w)
         average = self.certifier.tight_subgradient(state.w, slope, self.goal, zero)
-        error = average.error
-        if self.finished(state) and self.certifier.mu > 0:
-            error = min(math.sqrt(2.0 * self.goal.absolute / self.certifier.mu), error)
-        return replace(average, source="average", error=error)
+        return replace(average, source="average")
 
     @property
     def horizon(self) -> int:
@@ -241,7 +235,7 @@ def certified(method: CrossSliding, work: Workspace, request: Request) -> Prepar
     steep = (method.lipschitz or declared_lipschitz(work)) * max(1.0, realized.s)
     radius = execution_radius(realized, goal.radius)
     epsilon = goal.absolute
-    certifier = method.certifier(work, request, realized)
+    certifier = GapCertifier(realized, realized.embed(request.x0, request.z0))
     feasible, _ = certifier.repaired(certifier.w0, 0.0)
     interval = realized.system.interval
     mu = realized.objective.mu
