@@ -29,7 +29,6 @@ from ccmac.objectives import (
     SquaredDistance,
     Sum,
     Tweedie,
-    named,
 )
 
 D = 3
@@ -63,12 +62,10 @@ def _psd(size: int, rank: int) -> np.ndarray:
     return root.T @ root
 
 
-@named("tests: length")
 def _length(x: np.ndarray, z: np.ndarray) -> float:
     return float(np.sqrt(1 + x**2).sum() + z @ z)
 
 
-@named("tests: slope of the length")
 def _slope(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x / np.sqrt(1 + x**2), 2 * z
 

@@ -8,7 +8,7 @@ from typing import Any
 from ccmac.objectives.base import Curvature, Function, Objective
 from ccmac.objectives.basic import L1, Box, MaxAffine, SquaredDistance
 from ccmac.objectives.concomitant import ConcomitantHuber
-from ccmac.objectives.custom import Custom, named
+from ccmac.objectives.custom import Custom
 from ccmac.objectives.deviance import Tweedie
 from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.least_squares import LeastSquares, Ridge
@@ -44,7 +44,6 @@ __all__ = [
     "SquaredDistance",
     "Sum",
     "Tweedie",
-    "named",
 ]
 
 KINDS: Mapping[str, type[Objective]] = MappingProxyType(
