@@ -166,10 +166,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: problem(both(), Y, sample_weight=-np.ones(12)),
         "sample_weight: give numbers that are not negative",
     ),
-    "a misspelled keyword": (
-        lambda: problem(both(), Y, partys=2),
-        "keyword 'partys' is unknown; did you mean 'parties'?",
-    ),
     "a misspelled loss": (
         lambda: problem(both(), Y, loss="logistics"),
         "loss 'logistics' is unknown; did you mean 'logistic'?",

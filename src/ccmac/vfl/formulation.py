@@ -33,19 +33,6 @@ from ccmac.vfl.tables import PartyTable, columns_of, is_one_table, one_table, re
 from ccmac.vfl.units import column_moments, constant_columns, entered, may_be_centred, power_of_two
 
 __all__ = ["VerticalData", "VflProblem", "formulated", "problem"]
-FLAGS = {"intercept": False, "standardize": False}
-FURTHER = (
-    "parties",
-    "key",
-    "join",
-    "intercept",
-    "standardize",
-    "sample_weight",
-    "alpha",
-    "offset",
-    "power",
-    "quantile",
-)
 
 
 def problem(
@@ -61,7 +48,16 @@ def problem(
     shared_regularization: float = 0.0,
     l1: float = 0.0,
     delta: float = 1.0,
-    **further: Any,
+    power: float = 1.5,
+    quantile: float = 0.5,
+    parties: Any = None,
+    key: str | None = None,
+    join: str = "strict",
+    intercept: bool = False,
+    standardize: bool = False,
+    sample_weight: Any = None,
+    offset: Any = None,
+    alpha: Any = None,
 ) -> VflProblem:
     """The problem of learning y from the parties' columns.
 
@@ -76,9 +72,6 @@ def problem(
     is Huber's threshold. ``label_owner`` (a party's name or number) keeps the loss to itself.
     It brings the labels but cannot hide them: all parties know z and the coupled multipliers, which
     show every label of a squared loss and the sign of those of a logistic one.
-    ``intercept=True`` adds an unpenalized one, ``standardize=True`` divides every column by its
-    standard deviation, ``sample_weight=`` weighs the rows.
-
     Parameters
     ----------
     X : mapping, list or table
@@ -104,8 +97,26 @@ def problem(
         Factor of ||w||_1.
     delta : float
         Huber's threshold, in the units of y.
-    **further
-        parties, key, join, intercept, standardize, sample_weight, offset, power, quantile.
+    power : float
+        Of the variance, for the loss "tweedie".
+    quantile : float
+        For the loss "quantile".
+    parties : int, list or mapping, optional
+        Who has which columns of one table.
+    key : str, optional
+        The column by which rows are joined.
+    join : {"strict", "inner"}
+        The same keys everywhere, or those that all have.
+    intercept : bool
+        Add an unpenalized one.
+    standardize : bool
+        Divide every column by its standard deviation.
+    sample_weight : array_like, optional
+        Weights of the rows.
+    offset : array_like, optional
+        Added to the scores of losses with a logarithmic link.
+    alpha : optional
+        The old name of ``shares``.
 
     Returns
     -------
@@ -121,44 +132,36 @@ def problem(
     >>> result.status, problem.weights(result).shape
     ('optimal', (6,))
     """
-    options = _further(further)
-    if options["alpha"] is not None:
+    for name, flag in (("intercept", intercept), ("standardize", standardize)):
+        of_kind(f"vfl.problem, {name}", flag, FLAG, "True or False")
+    if alpha is not None:
         if shares is not None:
             raise InputError("vfl: alpha is the old name of shares; give shares alone")
-        shares = options["alpha"]
+        shares = alpha
     data = VerticalData.read(
         X,
         y,
         loss,
-        _parties(X, n_agents, partition_seed, options["parties"], options["key"]),
-        weights=options["sample_weight"],
-        key=options["key"],
-        join=options["join"],
-        offset=options["offset"],
+        _parties(X, n_agents, partition_seed, parties, key),
+        weights=sample_weight,
+        key=key,
+        join=join,
+        offset=offset,
     )
     model = VerticalModel(
-        loss, data.rows, regularization, l1, shared_regularization, delta, data.outputs
+        loss,
+        data.rows,
+        regularization,
+        l1,
+        shared_regularization,
+        delta,
+        data.outputs,
+        power=power,
+        quantile=quantile,
     )
-    own = {name: options[name] for name in ("power", "quantile") if options[name] is not None}
-    model = replace(model, **own)
     return formulated(
-        data,
-        model,
-        shares,
-        label_owner,
-        intercept=options["intercept"],
-        standardize=options["standardize"],
+        data, model, shares, label_owner, intercept=intercept, standardize=standardize
     )
-
-
-def _further(given: dict[str, Any]) -> dict[str, Any]:
-    for name in given:
-        if name not in FURTHER:
-            raise InputError(f"vfl.problem: keyword {name!r} is unknown; {nearest(name, FURTHER)}")
-    options = {**dict.fromkeys(FURTHER), **FLAGS, "join": "strict", **given}
-    for name in FLAGS:
-        of_kind(f"vfl.problem, {name}", options[name], FLAG, "True or False")
-    return options
 
 
 def _parties(X: Any, n_agents: int | None, seed: int, parties: Any, key: str | None) -> Any:
