@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -21,7 +21,7 @@ from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.runtime import Runtime
 from ccmac.storage.files import atomic_write, try_file
-from ccmac.storage.owner import Mine, Neighbor, Positive, Public, checked_public, read_toml
+from ccmac.storage.owner import Link, Mine, Public, checked_public, read_toml
 from ccmac.texts import shown
 from ccmac.vfl.between import Agreement, Terms, check_keys, check_own, predict, train
 from ccmac.vfl.files import (
@@ -45,18 +45,11 @@ EPILOG = (
 app = typer.Typer(no_args_is_help=True, help="Vertical learning between owners.")
 
 
-class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[link]``: how this party reaches its neighbors; paths are relative to the file."""
+class PartyLink(Link, frozen=True, kw_only=True):
+    """``[link]``: how this party reaches its neighbors."""
 
-    certificate: str
-    key: str
-    authority: str
-    listen: str | None = None
-    neighbors: dict[str, str | Neighbor] = {}
-    names: list[str] = []
-    revoked: list[str] = []
-    patience: Positive = 60.0
-    wait: Positive = 600.0
+    names: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
 
 
 class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +65,7 @@ class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: str | None = None
     checkpoint: str | None = None
     every: int = 50
-    link: LinkTable | None = None
+    link: PartyLink | None = None
     model: Terms = Terms()
 
     @property
@@ -167,33 +160,23 @@ def connected(file: Path, me: Me, log: Path | None = None) -> Iterator[Runtime]:
         raise InputError(f"{file}: parties: a name is there twice; give each its own")
     terms = me.model
     link = me.link
-    public = Public(len(me.parties), 0, 0, terms.network, averaging=terms.averaging)
-    if link is not None:
-        public = msgspec.structs.replace(public, names=link.names, revoked=link.revoked)
-    public = checked_public(file, public)
     if link is None:
         from ccmac.runtime.mpi import guard
 
         with guard():
-            network = as_network(me.model.network, len(me.parties))
-            yield make_runtime(network, "mpi", me.model.averaging)
+            network = as_network(terms.network, len(me.parties))
+            yield make_runtime(network, "mpi", terms.averaging)
         return
     from ccmac.owners.session import Owner
 
+    lists: Any = {"names": [*link.names], "revoked": [*link.revoked]}
+    public = Public(len(me.parties), 0, 0, terms.network, averaging=terms.averaging, **lists)
+    public = checked_public(file, public)
     number = {name: str(i) for i, name in enumerate(me.parties)}
     near = {number.get(name, name): place for name, place in link.neighbors.items()}
-    mine = Mine(
-        public="",
-        agent=me.parties.index(me.party),
-        certificate=link.certificate,
-        key=link.key,
-        authority=link.authority,
-        out=me.out,
-        listen=link.listen,
-        neighbors=near,
-        patience=link.patience,
-        wait=link.wait,
-    )
+    known = {name: getattr(link, name) for name in Link.__struct_fields__}
+    known |= {"agent": me.parties.index(me.party), "neighbors": near}
+    mine = Mine(public="", out=me.out, **known)
     with Owner.of(file, mine, public).runtime(log) as runtime:
         yield runtime
 

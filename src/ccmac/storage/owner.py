@@ -102,23 +102,28 @@ class Neighbor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     address: str = ""
 
 
-class Mine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How an owner reaches its neighbors; paths are relative to the file."""
+
+    certificate: str
+    key: str
+    authority: str
+    listen: str | None = None
+    neighbors: dict[str, str | Neighbor] = {}
+    patience: Positive = 60.0
+    wait: Positive = 600.0
+
+
+class Mine(Link, frozen=True, kw_only=True):
     """``me.toml``: paths are relative to the file."""
 
     public: str
     agent: int
-    certificate: str
-    key: str
-    authority: str
     out: str
     folder: str | None = None
     python: str | None = None
-    listen: str | None = None
-    neighbors: dict[str, str | Neighbor] = {}
     checkpoint: str | None = None
     every: Annotated[int, msgspec.Meta(gt=0)] = 50
-    patience: Positive = 60.0
-    wait: Positive = 600.0
     max_seconds: float | None = None
 
 
