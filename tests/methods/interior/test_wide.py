@@ -59,7 +59,7 @@ def test_wide_tables_have_the_objectives_of_scikit_learn(kind: str) -> None:
 
 
 def test_the_intercept_of_wide_support_vectors_is_a_column() -> None:
-    """The loss then acts row by row: a matrix of rows is summed, not one of rows and predictions."""
+    """The loss then acts row by row: a matrix of rows is summed, without predictions."""
     X, y = table()
     ours = VerticalSVC(parties=4).fit(X, np.sign(y + 1.0))
     theirs = SVC(kernel="linear", tol=1e-10).fit(X, np.sign(y + 1.0))
