@@ -235,20 +235,19 @@ def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
         )
         with (tmp_path / f"{party}.toml").open("a") as stream:
             stream.write(link)
-    run = [sys.executable, str(PROGRAM)]
-    for command, table in (("party", ""), ("predict", "-n")):
-        jobs = [
-            subprocess.Popen(
-                [*run, command, str(tmp_path), party],
-                text=True,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-            for party in COLUMNS
-        ]
-        for job in jobs:
-            output, errors = job.communicate(timeout=100)
-            assert job.returncode == 0, f"{output}\n{errors}"
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, str(PROGRAM), "party,predict", str(tmp_path), party],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for party in COLUMNS
+    ]
+    for job in jobs:
+        output, errors = job.communicate(timeout=100)
+        assert job.returncode == 0, f"{output}\n{errors}"
+    for table in ("", "-n"):
         kept_apart(tmp_path, table, keys=True)
     joined = Ridge(0.05 * ROWS).fit(TABLE[:ROWS], SCORES[:ROWS])
     coef = [read_model(tmp_path / party / "model.json").coef[:, 0] for party in COLUMNS]
