@@ -13,6 +13,9 @@ from ccmac.cli.main import main
 from ccmac.objectives import L1
 from ccmac.paper.instances import calibration, dispatch, infeasible
 from ccmac.problem import Agent, Problem
+from runtime.conftest import nobody_is_late
+
+__all__ = ["nobody_is_late"]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,7 @@ def test_a_renewed_certificate_counts_from_the_next_connection(tmp_path: Path) -
     for ending in ("crt", "key"):
         shutil.copy(pair.folder / f"authority.{ending}", tmp_path / "new" / f"authority.{ending}")
     made.make_keys(tmp_path / "new", ["agent-0", "agent-1"])
+    seen = threading.Barrier(2, timeout=20)
 
     def one(i: int) -> Any:
         with pair.links(i) as links:
@@ -164,8 +166,9 @@ def test_a_renewed_certificate_counts_from_the_next_connection(tmp_path: Path) -
             if i == 1 and peer.writer is not None:
                 links.loop.call_soon_threadsafe(peer.writer.transport.abort)
             after = averages(links, pair.network)
-            assert peer.writer is not None
+            assert links._until(lambda: peer.connections > 1 and peer.writer is not None, 20.0)
             shown = peer.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            seen.wait()
             return before == after, fingerprint(x509.load_der_x509_certificate(shown))
 
     found = at_once(one, range(2))

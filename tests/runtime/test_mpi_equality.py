@@ -17,21 +17,9 @@ pytestmark = pytest.mark.mpi
 def test_rounds_averages_and_sums_are_bit_identical(
     mpi_run: Callable[..., Any], ranks: int
 ) -> None:
-    job = mpi_run(ranks, "equality.py")
-    assert job.stdout.strip() == f"checked {8 * 3 * 4}"
-
-
-@pytest.mark.parametrize(("agents", "ranks", "count"), [(5, 2, 16), (4, 4, 9)])
-def test_random_problems_are_bit_identical(
-    mpi_run: Callable[..., Any], agents: int, ranks: int, count: int
-) -> None:
-    job = mpi_run(ranks, "random_bits.py", str(agents), timeout=180.0)
-    assert job.stdout.strip() == f"checked {count}, different []"
-
-
-def test_limits_are_bit_identical(mpi_run: Callable[..., Any]) -> None:
-    job = mpi_run(2, "limited.py")
-    assert job.stdout.strip() == "checked 6"
+    """On four ranks, one agent each, random problems too: few families, sparse coupling."""
+    job = mpi_run(ranks, "equality.py", timeout=180.0)
+    assert job.stdout.strip() == f"checked {5 * 3 * 4}, different []"
 
 
 def test_ranks_make_their_own_agents(mpi: Launcher) -> None:
@@ -47,5 +35,5 @@ def test_masked_sums_have_the_bits_of_one_process_and_look_like_noise(
 ) -> None:
     """Keys differ from run to run: of a million runs one may fail."""
     told = mpi_run(2, "masked_bits.py", timeout=180.0).stdout
-    assert told.startswith("equal 3 of 3, least p-value ")
+    assert told.startswith("equal 2 of 2, least p-value ")
     assert float(told.split()[-1]) > 1e-7

@@ -45,10 +45,13 @@ def alone(case: str, network: str, folder: Path, how: str = "fused") -> dict[str
 
 @pytest.mark.parametrize("ranks", RANKS)
 def test_every_case_has_the_bits_and_ledgers_of_one_process(mpi: Launcher, ranks: int) -> None:
-    """All methods and realizations on ring, grid or random graph; CCMAC_RANKS=1,2,3,8 for all."""
+    """All methods and realizations on ring, grid or random graph, inequalities, bounds and cones.
+
+    CCMAC_RANKS=1,2,3 for more.
+    """
     job = mpi.run(ranks, "every_case.py", timeout=600)
     assert job.returncode == 0, job.stderr
-    assert job.stdout.strip() == "equal 16, different []"
+    assert job.stdout.strip() == "equal 29, different []"
 
 
 def test_certified_multiplied_out_is_the_same_up_to_rounding(tmp_path: Path) -> None:

@@ -2,45 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import ccmac
+from ccmac.results import Solution
 from ccmac.runtime.mpi import MPI
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem with the options of ``solve``; ``fused`` is that of the one process."""
+    """A problem with the options of ``solve``; ``fused`` is that of the one process.
+
+    With ``warm`` the problem is solved again, from half way to zero.
+    """
 
     name: str
     problem: ccmac.Problem
     network: ccmac.Network
     options: dict[str, Any] = field(default_factory=dict)
     fused: bool = True
+    warm: bool = False
 
-    def on_ranks(self) -> dict[str, Any]:
-        return told(ccmac.solve(self.problem, self.network, runtime="mpi", **self.options))
+    def on_ranks(self) -> list[dict[str, Any]]:
+        return self._solved(lambda: "mpi")
 
-    def alone(self) -> dict[str, Any]:
+    def alone(self) -> list[dict[str, Any]]:
         scheme = self.options.get("averaging", "auto")
-        runtime = ccmac.InProcess(self.network, fused=self.fused, averaging=scheme)
-        return told(ccmac.solve(self.problem, runtime=runtime, **self.options))
+        return self._solved(
+            lambda: ccmac.InProcess(self.network, fused=self.fused, averaging=scheme)
+        )
+
+    def _solved(self, runtime: Callable[[], Any]) -> list[dict[str, Any]]:
+        first = ccmac.solve(self.problem, self.network, runtime=runtime(), **self.options)
+        if not self.warm:
+            return [told(first)]
+        start = Solution([0.5 * x for x in first.x], 0.5 * first.z, first.multipliers)
+        again = ccmac.solve(
+            self.problem, self.network, "cross-ipm", warm_start=start, runtime=runtime()
+        )
+        return [told(first), told(again)]
 
 
 def told(result: ccmac.Result) -> dict[str, Any]:
-    """Everything that must be equal, x by agents."""
-    prices = result.multipliers
+    """Everything that must be equal; what is an agent's by agents."""
+    own = {i: [x.tobytes()] for i, x in zip(result.agents, result.x, strict=True)}
+    common = [result.z.tobytes()]
+    duals = result.multipliers
+    if duals is not None:
+        common += [duals.coupled.tobytes(), duals.z_lower.tobytes()]
+        for name in ("local", "shared", "lower", "upper", "cones"):
+            for i, values in zip(result.agents, getattr(duals, name), strict=False):
+                own[i].append(values.tobytes())
+    if result.infeasibility is not None:
+        common.append(result.infeasibility.coupled.tobytes())
     return {
-        "x": {i: x.tobytes() for i, x in zip(result.agents, result.x, strict=True)},
-        "z": result.z.tobytes(),
-        "coupled price": None if prices is None else prices.coupled.tobytes(),
+        "agents": own,
+        "common": common,
         "ledger": result.ledger.as_dict(),
         "status": result.status,
         "iterations": result.iterations,
-        "objective": result.objective,
-        "residuals": result.residuals,
+        "objective": repr(result.objective),
+        "residuals": repr(result.residuals),
     }
 
 
@@ -50,10 +74,10 @@ def differences(cases: Sequence[Case]) -> list[str]:
     everywhere = comm.allgather([case.on_ranks() for case in cases])
     found = []
     for k in range(comm.rank, len(cases), comm.size):
-        whole = cases[k].alone()
-        parts = [told[k] for told in everywhere]
-        joined = {i: x for part in parts for i, x in part["x"].items()}
-        for part in parts:
-            part["x"] = joined
-            found += [f"{cases[k].name}: {what}" for what in whole if part[what] != whole[what]]
+        for j, whole in enumerate(cases[k].alone()):
+            parts = [told[k][j] for told in everywhere]
+            joined = {i: own for part in parts for i, own in part["agents"].items()}
+            for part in parts:
+                part["agents"] = joined
+                found += [f"{cases[k].name}: {what}" for what in whole if part[what] != whole[what]]
     return [line for lines in comm.gather(found) or [] for line in lines]

@@ -1,10 +1,15 @@
-"""Every rank compares its rows with a simulation of all agents in one process, bit for bit."""
+"""Every rank compares its rows with a simulation of all agents in one process, bit for bit.
+
+Where there are four ranks, each of which has one agent, a few problems are solved as well.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
+from beside import differences
+from random_cases import few
 
 from ccmac.ledger import Costs
 from ccmac.network import Network
@@ -15,12 +20,10 @@ WIDTHS = (0, 1, 17, 1024)
 
 
 def networks() -> Iterator[Network]:
-    for n in (5, 8):
-        yield Network.ring(n)
-        yield Network.random_regular(n, 4, seed=1)
+    yield Network.ring(5)
+    yield Network.random_regular(8, 4, seed=1)
     yield Network.star(8)
     yield Network.grid(2, 4)
-    yield Network.grid(1, 5)
     yield Network.path(4)
 
 
@@ -106,8 +109,9 @@ def main() -> None:
     single = Mpi(Network.ring(1)) if MPI.COMM_WORLD.Get_size() == 1 else None
     if single is not None:
         assert np.array_equal(single.average(np.ones((1, 2))), np.ones((1, 2)))
+    different = differences(list(few(4))) if MPI.COMM_WORLD.Get_size() == 4 else []
     if MPI.COMM_WORLD.Get_rank() == 0:
-        print(f"checked {checks}")
+        print(f"checked {checks}, different {different}")
 
 
 with guard():

@@ -1,6 +1,6 @@
-"""Every case of ``solve_bits``, on all ranks and in one process: bits and bills.
+"""Cases of ``solve_bits`` and random ones, on all ranks and in one process: bits and bills.
 
-They take the graphs in turn: what all are made of is compared on eight graphs in ``equality``.
+The former take the graphs in turn: what all are made of is compared on more in ``equality``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any
 
 import solve_bits
 from beside import Case, differences
+from random_cases import limited, more
 
 import ccmac
 from ccmac.runtime.mpi import MPI, guard
@@ -22,7 +23,6 @@ CASES = (
     "convex",
     "nonsmooth",
     "interior",
-    "certified",
     "newton",
 )
 GRAPHS = ("ring", "grid", "regular")
@@ -42,10 +42,10 @@ def main() -> None:
     for k, name in enumerate((*CASES, *BASELINES)):
         graph = GRAPHS[k % 3]
         problem, options = case(name)
-        # The certified lift is multiplied out in one process unless told not to.
-        fused = name != "certified"
-        where = solve_bits.network(graph)
-        listed.append(Case(f"{name} on {graph}", problem, where, options, fused=fused))
+        listed.append(Case(f"{name} on {graph}", problem, solve_bits.network(graph), options))
+    ranks = MPI.COMM_WORLD.size
+    listed += more(max(5, ranks))
+    listed += [case for case in limited() if case.problem.n >= ranks]
     different = differences(listed)
     if MPI.COMM_WORLD.rank == 0:
         print(f"equal {len(listed) - len(different)}, different {different}")

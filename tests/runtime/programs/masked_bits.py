@@ -16,7 +16,7 @@ import ccmac
 from ccmac.runtime.audit import Audit
 from ccmac.runtime.mpi import MPI, Mpi, guard
 
-CASES = ("averaged", "cg", "vertical")
+CASES = ("averaged", "vertical")
 
 
 class Listened(Mpi):
