@@ -138,13 +138,7 @@ def test_certified_needs_a_radius() -> None:
         CrossContinuation(schedule="certified")
 
 
-@pytest.mark.parametrize(
-    ("options", "schedule"),
-    [
-        ({"multiplier_budget": 2.0}, "certified"),
-        ({"schedule": "certified", "radius": 1.0, "opening": False}, "practical"),
-    ],
-)
+@pytest.mark.parametrize(("options", "schedule"), [({"multiplier_budget": 2.0}, "certified")])
 def test_options_of_the_other_schedule_are_refused(options: dict[str, Any], schedule: str) -> None:
     """By name, with the schedule they belong to."""
     with pytest.raises(InputError, match=f"belongs to schedule '{schedule}'"):

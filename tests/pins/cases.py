@@ -204,7 +204,7 @@ def _convex() -> Iterator[Case]:
     loose = {"tol": 1e-3}
     canonical = {"realization": "canonical"}
     lifted = {"realization": "certified"}
-    yield from _many(name, "flat", PROVED, {}, canonical, lifted, {"opening": False}, **loose)
+    yield from _many(name, "flat", PROVED, {}, canonical, lifted, **loose)
     yield from _many(name, "flat", (15,), {}, **loose)
     paper = {"schedule": "certified", "radius": 3.0, "accuracy": 0.5}
     yield from _many(
@@ -276,7 +276,7 @@ def _ways() -> Iterator[Case]:
     yield from _many("cross-ipm", "long", (1,), {"warm": True})
     name = "cross-continuation"
     loose = {"tol": 1e-3}
-    yield from _many(name, "flat", (5, 60), {}, {"opening": False}, **loose)
+    yield from _many(name, "flat", (5, 60), **loose)
     yield from _many(name, "smooth", (10, 50), **loose)
     name = "cross-sliding"
     for problem in ("absolute", "hinge", "composite", "box"):

@@ -35,7 +35,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     "cross-direct": {},
     "cross-ipm": CONVEX,
     "cross-lbfgs": JUDGED,
-    "cross-continuation": {"schedule": ("practical",), "opening": (False,), **CONVEX, **REALIZED},
+    "cross-continuation": {"schedule": ("practical",), **CONVEX, **REALIZED},
     "cross-sliding": {"schedule": ("practical",), **CONVEX, **REALIZED},
     "coupled-yarmoshik": {**REDUCED, **JUDGED},
     "mixed-yarmoshik": {"reduction": ("R2", "R3"), **JUDGED},
@@ -117,7 +117,6 @@ APART: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("cross-continuation", {"schedule": "certified"}, "radius"),
     ("cross-continuation", {"schedule": "subgradient"}, "schedule"),
     ("cross-continuation", {"schedule": "practical", "multiplier_budget": 2.0}, "schedule"),
-    ("cross-continuation", {"schedule": "certified", "radius": 3.0, "opening": False}, "opening"),
     ("cross-sliding", {"schedule": "certified"}, "radius"),
     ("cross-sliding", {"schedule": "practical", "lipschitz": 9.0}, "lipschitz"),
 )
@@ -161,8 +160,6 @@ WRONG: tuple[tuple[str, Any], ...] = (
     ("accuracy", 0.0),
     ("lanczos", 0),
     ("floor", 0.0),
-    ("opening", "perhaps"),
-    ("opening", 1),
 )
 
 

@@ -3,13 +3,8 @@
 Stages ended by a computable test; ``schedule="certified"`` runs the paper's instead
 (:mod:`ccmac.paper.schedules.continuation`). Without equations accelerated gradients do.
 
-Opening: plain primal-dual gradient steps on the normalized stack,
-
-    w+ = w - tau (grad F(w) + p),   p+ = p + sigma (G (2 w+ - w) - g),   1/tau - sigma l_+ >= L/2,
-
-for as long as the proved gap falls at least like 1/k^2 (they win on well-conditioned problems).
-Then stages: an inexact proximal point method whose subproblems F + (nu/2) ||w - c||^2 are solved by
-the steps of Algorithm alg:cvx-stage (without its augmentation) until
+A stage is a step of an inexact proximal point method: F + (nu/2) ||w - c||^2 is minimised by the
+steps of Algorithm alg:cvx-stage (without its augmentation) until
 
     ||grad phi_nu(g) + p|| <= 0.8 nu ||g - c||   and   ||violation|| <= 0.8 (nu/L)^{1/2} ||g - c||;
 
@@ -32,17 +27,9 @@ from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
-from ccmac.methods.base import Prepared, Request, State, known, option, rows, vector
+from ccmac.methods.base import Prepared, Request, State, option, rows, vector
 from ccmac.methods.paper import imported
-from ccmac.methods.realized import (
-    ConvexMethod,
-    ProvedIteration,
-    adapted_weight,
-    doubt_slopes,
-    found_in,
-    next_adaptation,
-    proved,
-)
+from ccmac.methods.realized import ConvexMethod, ProvedIteration, doubt_slopes, found_in, proved
 from ccmac.realizations.base import AffineSystem, ExecutionObjective
 from ccmac.runtime.space import lengths
 from ccmac.workspace import Workspace
@@ -123,27 +110,19 @@ def stage_step(
 
 @dataclass(frozen=True)
 class PracticalState(State):
-    """w, x, the dual p, centres of both, and the last bound with a few values before it.
+    """w, x, the dual p, the centre, and the last bound.
 
-    ``outgoing`` are the agents' shares of what the test of a stage needs, for the next message.
-
-    ``stages`` says that the opening is over, ``fresh`` that the bound is of this iterate.
+    ``outgoing`` are the agents' shares of what the test of a stage needs, for the next message;
+    ``fresh`` says that the bound is of this iterate.
     """
 
     w: Array = vector()
     x: Array = vector()
     p: Array = vector()
     centre: Array = vector()
-    p_centre: Array = vector()
-    history: Array = known()
     outgoing: Array = rows()
     nu: float = 0.0
-    weight: float = 0.0
-    stages: bool = False
     inner: int = 0
-    adapt: int = 4
-    check: int = 8
-    late: int = 0
     fresh: bool = False
     value: float = 0.0
     base: float = 0.0
@@ -155,64 +134,19 @@ class PracticalState(State):
 class PracticalContinuation(ProvedIteration[PracticalState]):
     """The iteration of the module text: the bound of its gap steers the stages."""
 
-    def __init__(self, certifier: GapCertifier, goal: Goal, *, opening: bool = True) -> None:
+    def __init__(self, certifier: GapCertifier, goal: Goal) -> None:
         super().__init__(certifier, goal)
-        self.opening = opening
         self.correct = Correction.of(self.system)
 
     def begin(self, w: Array, p: Array, multiplier: Array) -> PracticalState:
         """The gap at the start is bounded with the dual given."""
-        L = self.objective.L
-        # checks: about twice the iterations
-        history = np.full((1, 3 + 1), math.inf)
-        state = PracticalState(
-            w,
-            w.copy(),
-            p,
-            w.copy(),
-            p.copy(),
-            history,
-            np.zeros((self.space.count, 3)),
-            L / 4.0,
-            0.3 * L,
-            not self.opening,
-        )
+        outgoing = np.zeros((self.space.count, 3))
+        state = PracticalState(w, w.copy(), p, w.copy(), outgoing, self.objective.L / 4.0)
         return self._noted(state, self.certifier.gap(w, self.objective.gradient(w), p))
 
     def step(self, state: PracticalState) -> PracticalState:
-        """One step of the opening or of a stage."""
+        """One step of a stage."""
         state = replace(state, fresh=False, inner=state.inner + 1)
-        return self._stage(state) if state.stages else self._open(state)
-
-    # -- opening -------------------------------------------------------------------
-    def _open(self, state: PracticalState) -> PracticalState:
-        L = self.objective.L
-        weight = state.weight
-        w = state.w
-        p = state.p
-        gradient = self.objective.gradient(w)
-        if state.inner >= state.check:
-            state = self._noted(state, self.certifier.gap(w, gradient, p))
-            # Twice in a row the gap fell by less than 4 while the iterations doubled.
-            now = float(state.history[0, 0])
-            before = float(state.history[0, -1])
-            late = state.late + 1 if now > 0.25 * before and math.isfinite(before) else 0
-            state = replace(state, check=math.ceil(1.25 * state.check), late=late)
-            if late >= 2:
-                return replace(state, x=w, centre=w, stages=True, inner=0)
-        ahead = w - (0.99 / (0.5 * L + weight)) * (gradient + p)
-        moved = self.system.residual(2.0 * ahead - w)[0]
-        p = p + (weight / self.system.interval.high) * moved
-        state = replace(state, w=ahead, p=p)
-        if state.inner < state.adapt:
-            return state
-        weight = adapted_weight(
-            self.space, weight, 0.3 * L, p - state.p_centre, ahead - state.centre
-        )
-        return replace(state, weight=weight, adapt=next_adaptation(state.adapt))
-
-    # -- stages -------------------------------------------------------------------
-    def _stage(self, state: PracticalState) -> PracticalState:
         L = self.objective.L
         space = self.space
         nu = state.nu
@@ -263,10 +197,8 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
 
     # -- the bound -------------------------------------------------------------------
     def _noted(self, state: PracticalState, found: PointGap) -> PracticalState:
-        bound = found.bound(found.required(self.goal))
         return replace(
             state,
-            history=np.concatenate([[[bound]], state.history[:, :-1]], axis=1),
             fresh=True,
             value=found.value,
             base=found.base,
@@ -298,8 +230,10 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
 
     @property
     def cost(self) -> Cost:
-        """Of a step of the opening."""
-        return self.objective.cost + self.system.cost
+        """1 gradient, the residuals of a correction that carries three scalars."""
+        corrected = self.correct.degree * self.system.cost
+        width = self.system.width + self.space.q
+        return self.objective.cost + self.space.runtime.with_piggybacked(corrected, 3, width=width)
 
 
 @dataclass(frozen=True)
@@ -401,8 +335,6 @@ class CrossContinuation(ConvexMethod):
         Absolute accuracy eps (tol max(1, |F|)).
     multiplier_budget : float, optional
         Bound on sigma ||lambda*|| / (L R); by default from the gradient at the start.
-    opening : bool
-        Plain primal-dual steps first, while the bound falls fast (default True).
 
     Examples
     --------
@@ -419,12 +351,11 @@ class CrossContinuation(ConvexMethod):
         "accelerated primal-dual stages with shrinking regularization (smooth, not strongly convex)"
     )
     needs = frozenset({"smooth"})
-    scheduled: ClassVar[dict[str, str]] = {"multiplier_budget": "certified", "opening": "practical"}
+    scheduled: ClassVar[dict[str, str]] = {"multiplier_budget": "certified"}
 
     multiplier_budget: float | None = option(
         None, float, "bound on sigma ||lambda*|| / (L R); by default from the gradient at the start"
     )
-    opening: bool = option(True, bool, "plain primal-dual steps first, while the bound falls fast")
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The realization asked for, then the schedule asked for."""
@@ -448,7 +379,7 @@ class CrossContinuation(ConvexMethod):
             if not request.reference:
                 stopping = Stop(GapJudge(gradients, goal, found))
             return proved(gradients, stopping, why, found)
-        stages = PracticalContinuation(certifier, goal, opening=self.opening)
+        stages = PracticalContinuation(certifier, goal)
         if not request.reference:
             stopping = Stop(GapJudge(stages, goal, found), every=True)
         return proved(stages, stopping, why, found)

@@ -349,13 +349,7 @@ def proved(
 # -- balance of primal and dual steps --------------------------------------------------------------
 # With w+ = prox or gradient step of length 1/S and p+ = p + (S/lambda_+) (...), the best S is the
 # ratio ||p* - p0|| / ||w* - w0|| up to a constant: in normalized channels p and the multiplier have
-# nearly the same norm. The ratio is looked at after 4, 6, 9, ... steps: one averaging each.
-def next_adaptation(count: int) -> int:
-    """When to look again."""
-    # times the steps done
-    return math.ceil(1.5 * count)
-
-
+# nearly the same norm. To look at the ratio is one averaging.
 def adapted_weight(
     space: Space, weight: float, first: float, moved_p: Array, moved_w: Array
 ) -> float:
