@@ -19,7 +19,7 @@ import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import CcmacError, InputError
 from ccmac.owners.session import Owner
-from ccmac.paper.instances import random_quadratic
+from ccmac.paper.instances import random_quadratic, solve_kkt
 from ccmac.runtime import wire
 from ccmac.runtime.tls import certificates, fingerprint
 from ccmac.storage.keys import make_keys
@@ -120,6 +120,12 @@ def test_the_public_file_is_compared_by_what_it_says(tmp_path: Path) -> None:
         ("agents = 3", "agents = 0", "agents: Expected `int` >= 1"),
         ("tol = 1e-10", "tol = 0.0", "tol: Expected `float` > 0.0"),
         ('network = "path"', 'network = "pth"', "pth"),
+        (
+            "q = 3",
+            'q = 3\nabsent = ["west"]',
+            "absent: 'west' is none of agent-0, agent-1, agent-2",
+        ),
+        ("q = 3", 'q = 3\nabsent = ["agent-1"]', "agent 1 is absent by the public file"),
         ("q = 3", 'q = 3\nnames = ["a", "b"]', "names: give 3 different names"),
         ("q = 3", 'q = 3\nnames = ["a", "b", "c"]', "is for agent-1, but the public file calls"),
     ],
@@ -273,3 +279,37 @@ def test_mistakes_are_one_line_for_everybody_who_must_know(
     for i, words in says.items():
         assert words in " | ".join(said[i]), said
         assert not any("\n" in line for line in said[i])
+
+
+def test_the_others_go_on_without_one_that_is_gone(
+    tmp_path: Path, problem: ccmac.Problem, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Agent 1 of three, who all know each other, is away; the others start at their last point."""
+    folder = trial(tmp_path / "trial", problem, network='"complete"', max_iterations="40")
+    ports = [read_mine(folder / f"me-{i}.toml").listen for i in range(N)]
+    for i in (0, 2):
+        with (folder / f"me-{i}.toml").open("a") as stream:
+            stream.write(f'{2 - i} = "{ports[2 - i]}"\n')
+    assert [code for code, _, _ in finish([start(folder, i) for i in range(N)])] == [1] * N
+    public = folder / "public.toml"
+    text = public.read_text().replace("max_iterations = 40\n", "")
+    public.write_text(f'{text}absent = ["agent-1"]\n')
+    ended = finish([start(folder, i) for i in (0, 2)])
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    left = ccmac.Problem([problem.agents[0], problem.agents[2]], q=problem.q, m=problem.m)
+    exact = solve_kkt(left)
+    for k, i in enumerate((0, 2)):
+        told = json.loads(ended[k][1])
+        assert (told["agent"], told["absent"], told["status"]) == (i, ["agent-1"], "optimal")
+        assert "without agent-1" in ended[k][2]
+        assert list((folder / f"state-{i}-without-agent-1").glob("state-*.npz"))
+        [before] = (folder / f"state-{i}").glob("state-*.npz")
+        with np.load(before) as arrays:
+            x = arrays["agents/point"][: -problem.q]
+        assert 0 < np.linalg.norm(x - exact.x[k]) < 10
+        with np.load(folder / f"out-{i}" / f"solution-{k:04d}-{k:04d}.npz") as found:
+            np.testing.assert_allclose(found[f"x{k}"], exact.x[k], atol=1e-8)
+            np.testing.assert_allclose(found["z"], exact.z, atol=1e-8)
+    public.write_text(public.read_text().replace("complete", "path"))
+    assert main(["agent", str(folder / "me-0.toml")]) == 2
+    assert "without agent-1 the others do not reach each other in path" in capsys.readouterr().err

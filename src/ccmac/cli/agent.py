@@ -53,9 +53,9 @@ def show(
     problem = public.problem(mine.agent, agent)
     out = asked.path(mine.out)
     try_out(out)
-    kept = checkpoint(file, mine.checkpoint, mine.every)
+    kept = checkpoint(file, asked.kept, mine.every)
     record = {
-        "agent": mine.agent,
+        "agent": asked.number,
         "size": {"n": public.agents, "q": public.q, "m": public.m},
         "public": public.digest(),
     }
@@ -70,11 +70,16 @@ def show(
             max_iterations=public.max_iterations,
             max_seconds=mine.max_seconds,
             checkpoint=kept,
+            warm_start=asked.start(runtime),
         )
         write(out, result, public.agents, record)
         who = stopped_by(runtime, result)
     if callable(done := own.get("done")):
         with own_errors(asked.path(str(mine.python))):
             done(result)
+    if public.absent:
+        record["absent"] = public.absent
+        gone = ", ".join(public.absent)
+        typer.echo(f"without {gone}: the answer is that of the others' problem alone", err=True)
     report(result, record, out, as_json, f"{who}start all owners again to continue")
     raise typer.Exit(exit_code(result))

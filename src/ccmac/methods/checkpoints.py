@@ -247,6 +247,10 @@ class Checkpoints:
             ]
         for name, rows in state.of_kind("rows").items():
             agents[f"rows:{name}"] = list(np.broadcast_to(rows, (space.count, *rows.shape[1:])))
+        if self.runtime.apart:  # for those who go on without somebody
+            with self.runtime.ledger.observing():
+                x, z = self.iteration.point(state)
+            agents["point"] = [np.concatenate([x, np.reshape(z, -1)])]
         history, table = self.trace.memory()
         meta = {
             "iteration": count,

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ccmac.network import Network, as_network
+from ccmac.owners.absent import last_point, without
 from ccmac.owners.status import RunStatus
-from ccmac.results import Result
+from ccmac.results import Result, Solution
+from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import Averaging, by_name
 from ccmac.runtime.distributed import Distributed
 from ccmac.runtime.failure import one_line
@@ -37,6 +39,7 @@ class Owner:
     public: owner.Public
     network: Network
     averaging: Averaging
+    number: int  # in the public file, which may say that others are absent
 
     @classmethod
     def read(cls, file: Path) -> Owner:
@@ -48,7 +51,22 @@ class Owner:
     def of(cls, file: Path, mine: owner.Mine, public: owner.Public) -> Owner:
         """With the network that the public file names."""
         network = as_network(public.network, public.agents)
-        return cls(file, mine, public, network, by_name(network, public.averaging))
+        number = mine.agent
+        if public.absent:
+            mine, public, network = without(file, mine, public, network)
+        return cls(file, mine, public, network, by_name(network, public.averaging), number)
+
+    @property
+    def kept(self) -> str | None:
+        """The folder of checkpoints: without somebody it is another run."""
+        folder = self.mine.checkpoint
+        return folder and "-".join([folder, *(f"without-{name}" for name in self.public.absent)])
+
+    def start(self, runtime: Runtime) -> Solution | None:
+        """Where those who are left go on: at the last point that they have of the run of all."""
+        if not self.public.absent or self.mine.checkpoint is None:
+            return None
+        return last_point(self.path(self.mine.checkpoint), self.number, self.public.q, runtime)
 
     def path(self, name: str) -> Path:
         """A path that the file names, relative to it."""

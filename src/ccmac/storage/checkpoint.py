@@ -76,11 +76,15 @@ class Saved:
 
 
 class Store:
-    """The folder of one run's checkpoints, locked until :meth:`close`."""
+    """The folder of one run's checkpoints, locked until :meth:`close`.
 
-    def __init__(self, folder: Path, runtime: Runtime) -> None:
+    ``agents`` are those of this process, by the numbers in the names of files.
+    """
+
+    def __init__(self, folder: Path, runtime: Runtime, agents: range | None = None) -> None:
         self.folder = folder
         self.runtime = runtime
+        self.agents = agents or runtime.owned
         self._held = ExitStack()
         self._next = 0
 
@@ -91,7 +95,7 @@ class Store:
         """
         if self.runtime.is_root:
             self._hold()
-        owned = self.runtime.owned
+        owned = self.agents
         found = self._saves()
         covered = [number for number, files in found.items() if set(owned) <= _agents(files)]
         newest = sorted(covered, reverse=True)[:NAMED]
@@ -124,7 +128,7 @@ class Store:
 
         ``agents`` has one array for every owned agent, ``shared`` what belongs to all.
         """
-        owned = self.runtime.owned
+        owned = self.agents
         name = f"state-{self._next:06d}-{owned.start:05d}-{owned.stop - 1:05d}.npz"
         with together(self.runtime, self.folder), atomic_path(self.folder / name) as place:
             np.savez(place, **_packed(meta, agents, shared))
@@ -159,7 +163,7 @@ class Store:
         return found
 
     def _read(self, files: list[tuple[range, Path]]) -> Saved:
-        owned = self.runtime.owned
+        owned = self.agents
         meta: dict[str, Any] = {}
         shared: dict[str, AnyArray] = {}
         rows: dict[str, dict[int, AnyArray]] = {}

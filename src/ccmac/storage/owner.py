@@ -60,6 +60,7 @@ class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_iterations: int | None = None
     names: list[str] = []
     revoked: list[str] = []
+    absent: list[str] = []
     sense: str | list[str] | None = None
     z_lower: float | list[float] | None = None
     z_upper: float | list[float] | None = None
@@ -152,6 +153,10 @@ def checked_public(path: Path, public: Public) -> Public:
     """Names that fit."""
     if public.names and len({*public.names}) != public.agents:
         raise InputError(f"{path}: names: give {public.agents} different names, one for each agent")
+    everybody = [public.certificate_name(i) for i in range(public.agents)]
+    for name in public.absent:
+        if name not in everybody:
+            raise InputError(f"{path}: absent: {shown(name)} is none of {', '.join(everybody)}")
     return public
 
 
