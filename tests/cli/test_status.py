@@ -1,4 +1,4 @@
-"""What owners see of a run: who is waited for, the log, who stopped."""
+"""What owners see of a run: who is waited for, the log, the page, the metrics, who stopped."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from ccmac.errors import CcmacError
 from ccmac.owners.session import Owner
 from ccmac.paper.instances import random_quadratic
 from ccmac.runtime import links
-from owners import N, at_once, finish, start, trial
+from owners import N, at_once, finish, free_ports, start, trial
 
 pytest.importorskip("cryptography")
 
@@ -35,25 +36,49 @@ def endless(folder: Path, problem: ccmac.Problem) -> Path:
     return made
 
 
-def test_the_log_and_who_stopped(tmp_path: Path, problem: ccmac.Problem) -> None:
+def test_the_page_the_metrics_the_log_and_who_stopped(
+    tmp_path: Path, problem: ccmac.Problem
+) -> None:
     folder = endless(tmp_path / "trial", problem)
-    log = tmp_path / "log"
-    jobs = [start(folder, i, arguments=["--log", str(log)] if i == 0 else []) for i in range(N)]
+    [port] = free_ports(1)
+    more = ["--log", str(tmp_path / "log"), "--status", f"127.0.0.1:{port}"]
+    jobs = [start(folder, i, arguments=more if i == 0 else []) for i in range(N)]
     deadline = time.monotonic() + 60
-    while not (log.exists() and '"event": "step"' in log.read_text()):
+    page = metrics = ""
+    while not re.search(r"^ccmac_iteration [1-9]", metrics, re.MULTILINE):
         assert time.monotonic() < deadline, [job.poll() for job in jobs]
         time.sleep(0.2)
+        try:
+            page = _read(port, "/")
+            metrics = _read(port, "/metrics")
+        except OSError:
+            continue
+    assert 'ccmac_connected{agent="1",name="agent-1"} 1' in metrics
+    assert "<td>agent-1</td><td>connected</td>" in page
+    assert "<script" not in page
+    assert "http://" not in page
+    assert "https://" not in page
+    time.sleep(1.5)
+    metrics = _read(port, "/metrics")
+    found = dict(re.findall(r"^ccmac_(\w+) (\S+)$", metrics, re.MULTILINE))
+    assert float(found["iteration"]) > 0
+    assert float(found["rounds"]) > 0
     jobs[1].send_signal(signal.SIGINT)
     ended = finish(jobs)
     assert [code for code, _, _ in ended] == [130] * N, ended
     for _, _, errors in ended:
         assert "stopped by agent 1" in errors
-    events = [json.loads(line) for line in log.read_text().splitlines()]
+    events = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     kinds = [event["event"] for event in events]
     assert {"phase", "step"} <= set(kinds)
     assert [e["phase"] for e in events if "phase" in e] == ["setup", "solve", "done"]
     steps = [event for event in events if event["event"] == "step"]
     assert all({"iteration", "rounds", "bytes", "bound", "time"} <= set(step) for step in steps)
+
+
+def _read(port: int, path: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        return str(answer.read().decode())
 
 
 def test_whoever_does_not_come_is_named_while_it_is_waited_for(
@@ -78,13 +103,18 @@ def test_whoever_does_not_come_is_named_while_it_is_waited_for(
     assert "agent 0: did not come for 2 s" in str(ended[2])
 
 
-def test_a_log_that_cannot_be_written_is_one_line(
+def test_a_place_that_cannot_be_used_is_one_line(
     tmp_path: Path, problem: ccmac.Problem, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = trial(tmp_path / "trial", problem)
     me = str(folder / "me-0.toml")
     capsys.readouterr()
-    assert main(["agent", me, "--log", str(tmp_path / "no" / "log")]) == 2
-    said = capsys.readouterr().err
-    assert "log: No such file or directory" in said
-    assert said.count("\n") == 1
+    for option, value, says in (
+        ("--log", str(tmp_path / "no" / "log"), "log: No such file or directory"),
+        ("--status", "nowhere", "is no address"),
+        ("--status", "203.0.113.1:9", "cannot listen there"),
+    ):
+        assert main(["agent", me, option, value]) == 2
+        said = capsys.readouterr().err
+        assert says in said
+        assert said.count("\n") == 1

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ccmac.api import solve
-from ccmac.cli.options import AsJson, Log, checkpoint, opt
+from ccmac.cli.options import AsJson, Log, Page, checkpoint, opt, watching
 from ccmac.cli.solution import try_out, write
 from ccmac.cli.solve import exit_code, report
 from ccmac.methods.registry import parse
@@ -33,6 +33,7 @@ def show(
         float | None, opt("Seconds after which a silent owner ends the run.", min=1)
     ] = None,
     log: Log = None,
+    status: Page = None,
     as_json: AsJson = False,
 ) -> None:
     """Take part in a run with one agent; start it at every owner, in any order.
@@ -59,7 +60,7 @@ def show(
         "size": {"n": public.agents, "q": public.q, "m": public.m},
         "public": public.digest(),
     }
-    with asked.runtime(log, patience) as runtime:
+    with asked.runtime(watching(log, status), patience) as runtime:
         result = solve(
             problem,
             asked.network,

@@ -81,6 +81,18 @@ class Conditions:
 
 
 Log = Annotated[Path | None, opt("A file for what happens, as JSON lines.", "--log")]
+Page = Annotated[
+    str | None,
+    opt("A page for browsers, and /metrics for Prometheus.", "--status", metavar="HOST:PORT"),
+]
+
+
+def watching(log: Path | None, page: str | None) -> Any:
+    """Who is shown what happens between owners."""
+    from ccmac.owners.status import RunStatus
+    from ccmac.storage.owner import address
+
+    return RunStatus(log, None if page is None else address(Path("--status"), page))
 
 
 def checkpoint(file: Path, folder: str | None, every: int) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from ccmac.api import make_runtime
-from ccmac.cli.options import AsJson, Log, checkpoint, fitted, opt, print_json
+from ccmac.cli.options import AsJson, Log, Page, checkpoint, fitted, opt, print_json, watching
 from ccmac.cli.owners import ByRelay, Place, Port, Requests, list_made
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
@@ -94,7 +94,7 @@ def new(
 
 
 @app.command("party", epilog=EPILOG)
-def take_part(file: File, *, log: Log = None, as_json: AsJson = False) -> None:
+def take_part(file: File, *, log: Log = None, status: Page = None, as_json: AsJson = False) -> None:
     """Fit a model with the other parties; write this party's weights and scores."""
     me = read_me(file)
     out = file.parent / me.out
@@ -104,7 +104,7 @@ def take_part(file: File, *, log: Log = None, as_json: AsJson = False) -> None:
     table, y = read_table(place, me.party, me.key, label=me.label, columns=me.columns, raw=raw)
     check_own(me.agreement, table, y)
     kept = checkpoint(file, me.checkpoint, me.every)
-    with connected(file, me, log) as runtime:
+    with connected(file, me, watching(log, status)) as runtime:
         model, rows, result = train(me.agreement, table, y, runtime, kept)
         atomic_write(out / SCORES, write_scores(rows.keys, model.scores(rows)))
         atomic_write(out / WEIGHTS, write_weights(model))
@@ -134,7 +134,7 @@ def sum_scores(file: File) -> None:
     table, _ = read_table(new, me.party, me.key, columns=model.taken, raw=bool(model.learned))
     check_keys(me.agreement, table)
     place = file.parent / me.out / PREDICTIONS
-    with connected(file, me) as runtime:
+    with connected(file, me, watching(None, None)) as runtime:
         rows, scores = predict(me.agreement, model, table, runtime)
         atomic_write(place, write_scores(rows.keys, scores, model, me.model.loss))
     typer.echo(f"party {me.party}: {len(scores)} of {table.rows} rows joined, predicted in {place}")
@@ -152,7 +152,7 @@ def who_knows(me: Me) -> str:
 
 
 @contextmanager
-def connected(file: Path, me: Me, log: Path | None = None) -> Iterator[Runtime]:
+def connected(file: Path, me: Me, status: Any) -> Iterator[Runtime]:
     """One party, one process: MPI, or links between owners. An error here ends the run of all."""
     if me.party not in me.parties:
         raise InputError(f"{file}: party {shown(me.party)} is not in its own list of parties")
@@ -177,7 +177,7 @@ def connected(file: Path, me: Me, log: Path | None = None) -> Iterator[Runtime]:
     known = {name: getattr(link, name) for name in Link.__struct_fields__}
     known |= {"agent": me.parties.index(me.party), "neighbors": near}
     mine = Mine(public="", out=me.out, **known)
-    with Owner.of(file, mine, public).runtime(log) as runtime:
+    with Owner.of(file, mine, public).runtime(status) as runtime:
         yield runtime
 
 

@@ -100,11 +100,8 @@ class Owner:
         return links
 
     @contextmanager
-    def runtime(
-        self, log: Path | None = None, patience: float | None = None
-    ) -> Iterator[Distributed]:
-        """The runtime of this owner, once all neighbors are there; ``log`` takes JSON lines."""
-        status = RunStatus(log)
+    def runtime(self, status: RunStatus, patience: float | None = None) -> Iterator[Distributed]:
+        """The runtime of this owner, once all neighbors are there."""
         with self.links(patience) as links, status.of(links), one_line():
             links.start()
             status.note({"phase": "setup"})

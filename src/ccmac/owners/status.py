@@ -1,39 +1,64 @@
-"""What an owner sees of its run: lines, and a log of JSON lines."""
+"""What an owner sees of its run: lines, a log of JSON lines, a page and metrics for Prometheus."""
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from ccmac.errors import InputError
 from ccmac.runtime.links import Links
 from ccmac.texts import plain
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh"
+content="2"><title>ccmac: {me}</title><style>body{{font:16px system-ui;margin:2em;
+max-width:40em}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>
+<h1>{me}: {phase}</h1><table>{rows}</table><h2>Neighbors</h2>
+<table><tr><th>agent</th><th>name</th><th>state</th></tr>{peers}</table></html>"""
+METRICS = ("iteration", "bound", "rounds", "bytes", "seconds", "expected")
+SHOWN = {  # on the page
+    "method": "method",
+    "resumed": "continued after iteration",
+    "iteration": "iteration",
+    "expected": "iterations by the plan",
+    "bound": "error bound",
+    "rounds": "rounds",
+    "bytes": "bytes sent by the busiest agent",
+    "seconds": "seconds",
+    "left": "seconds left by the plan",
+}
 
 
 class RunStatus:
     """Facts of a run, as they come; shown where somebody has asked for them."""
 
-    def __init__(self, log: Path | None = None) -> None:
+    def __init__(self, log: Path | None = None, address: tuple[str, int] | None = None) -> None:
         self.facts: dict[str, Any] = {"phase": "waiting for neighbors", "iteration": 0}
         self._log = log
+        self._address = address
         self._begun = self._shown = self._logged = time.monotonic()
 
     @contextmanager
     def of(self, links: Links) -> Iterator[None]:
         """While these links are used."""
+        self.links = links
         self._said = links.say
         links.say = self._say
         self._write("begun")
-        try:
-            yield
-        except BaseException as error:
-            self._write("failed", text=str(error))
-            raise
+        with nullcontext() if self._address is None else _server(self, self._address):
+            try:
+                yield
+            except BaseException as error:
+                self._write("failed", text=str(error))
+                raise
 
     def note(self, facts: Mapping[str, Any]) -> None:
         """Something is known of the run."""
@@ -72,6 +97,28 @@ class RunStatus:
         pace = (self.facts["seconds"] - self.facts["since"]) / done
         return float(max(expected - done, 0.0) * pace)
 
+    def page(self) -> str:
+        """For a browser: nothing but this text, which comes anew every two seconds."""
+        known = {**self.facts, "left": self.left}
+        rows = [_row(name, _readable(known[key])) for key, name in SHOWN.items() if known.get(key)]
+        peers = [_row(peer.number, peer.name, peer.state) for peer in self.links.links.values()]
+        phase = html.escape(known["phase"])
+        me = html.escape(self.links.names[self.links.me])
+        return PAGE.format(me=me, phase=phase, rows="".join(rows), peers="".join(peers))
+
+    def metrics(self) -> str:
+        """In the text format of Prometheus."""
+        lines = []
+        for name in METRICS:
+            value = self.facts.get(name)
+            if value is not None and math.isfinite(value):
+                lines += [f"# TYPE ccmac_{name} gauge", f"ccmac_{name} {float(value)!r}"]
+        lines.append("# TYPE ccmac_connected gauge")
+        for peer in self.links.links.values():
+            there = int(peer.state == "connected")
+            lines.append(f'ccmac_connected{{agent="{peer.number}",name="{peer.name}"}} {there}')
+        return "\n".join(lines) + "\n"
+
     def _say(self, line: str) -> None:
         self._said(line)
         self._write("line", text=line)
@@ -81,3 +128,48 @@ class RunStatus:
             with self._log.open("a", encoding="utf-8") as stream:
                 entry = {"time": time.time(), "event": kind, **plain(facts)}
                 stream.write(json.dumps(entry) + "\n")
+
+
+def _row(*cells: Any) -> str:
+    return f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in cells)}</tr>"
+
+
+def _readable(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.3g}" if math.isfinite(value) else "not known yet"
+
+
+@contextmanager
+def _server(status: RunStatus, address: tuple[str, int]) -> Iterator[None]:
+    """``/`` is the page, ``/metrics`` are the numbers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 5
+
+        def do_GET(self) -> None:
+            places = {"/": ("text/html", status.page), "/metrics": ("text/plain", status.metrics)}
+            if self.path not in places:
+                self.send_error(404)
+                return
+            kind, made = places[self.path]
+            body = made().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    try:
+        server = ThreadingHTTPServer(address, Handler)
+    except OSError as error:
+        where = f"{address[0]}:{address[1]}"
+        raise InputError(f"--status {where}: cannot listen there ({error.strerror})") from None
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
