@@ -1,4 +1,4 @@
-"""Objects show themselves: one short line, a picture."""
+"""Objects show themselves: one short line, a table in a notebook, a picture."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ def objects() -> dict[str, Any]:
     result = ccmac.solve(problem, "path", "cross-apapc", tol=1e-8)
     return {
         "problem": problem,
+        "network": ccmac.Network.grid(2, 3),
+        "plan": ccmac.plan(problem, "path"),
         "geometry": ccmac.geometry(problem),
         "ledger": result.ledger,
         "trace": result.trace,
@@ -39,19 +41,15 @@ def objects() -> dict[str, Any]:
     }
 
 
-def test_every_object_has_a_picture_and_a_line() -> None:
+def test_every_object_has_a_picture_a_table_and_a_line() -> None:
     for name, shown in objects().items():
         axes = np.ravel(shown.plot())
         axes[0].figure.canvas.draw()
         assert any(len(one.patches) + len(one.lines) for one in axes), name
+        page = shown._repr_html_()
+        assert "<demand>" not in page
+        assert "<0.2>" not in page
         assert name == "ledger" or len(repr(shown)) < 100
-
-
-def test_a_result_is_a_table_in_a_notebook() -> None:
-    page = objects()["result"]._repr_html_()
-    assert "rounds" in page
-    assert "<demand>" not in page
-    assert "<0.2>" not in page
 
 
 def test_the_bars_of_a_result_are_its_multipliers_and_its_bill() -> None:
@@ -73,6 +71,7 @@ def test_the_angle_that_is_drawn_is_the_angle() -> None:
 def test_methods_show_themselves_as_a_table() -> None:
     known = ccmac.available_methods()
     assert str(known).count("\n") == len(known) - 1
+    assert known._repr_html_().count("<tr>") == len(known) + 1
 
 
 def test_agents_and_objectives_are_one_short_line() -> None:
@@ -84,4 +83,4 @@ def test_agents_and_objectives_are_one_short_line() -> None:
 def test_without_matplotlib_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ccmac.errors.InputError, match="pip install 'ccmac\\[plot\\]'"):
-        objects()["ledger"].plot()
+        ccmac.Network.ring(3).plot()

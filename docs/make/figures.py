@@ -77,13 +77,8 @@ def geometry() -> Any:
 
 @figure
 def plan() -> Any:
-    ways = ccmac.plan(learner(), "ring", tol=1e-6).alternatives
-    axes = plt.figure(figsize=(6.0, 2.6), layout="constrained").subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    names = [f"{way.method} ({way.regime})" for way in ways]
-    axes.barh(names, [way.predicted["rounds"] for way in ways], color=BLUE)
-    axes.invert_yaxis()
-    axes.set(xlabel="neighbor rounds", title="predicted neighbor rounds")
+    axes = ccmac.plan(learner(), "ring", tol=1e-6).plot()
+    axes.set_xlabel("neighbor rounds")
     return axes
 
 

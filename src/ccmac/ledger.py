@@ -193,6 +193,9 @@ class Ledger:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return show.ledger_html(self)
+
     def plot(self, ax: Any = None) -> Any:
         """Draw each unit's parts by phase; returns the axes."""
         return show.draw_ledger(self, ax)
@@ -340,6 +343,12 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows)"
+
+    def _repr_html_(self) -> str:
+        known = [name for name in COLUMNS if np.isfinite(self[name]).any()]
+        rows = self._table[-5:, [COLUMNS.index(name) for name in known]]
+        last = show.table(known, [[f"{v:.4g}" for v in row] for row in rows])
+        return show.card(f"{self!r}, the last ones", [], last)
 
     # -- for a checkpoint --------------------------------------------------------------------------
     def memory(self) -> tuple[dict[str, int], Array]:

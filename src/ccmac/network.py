@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac import show
 from ccmac.errors import InputError
 from ccmac.inputs import Array, index, is_sparse, nonnegative, real_matrix, several, text, whole
 from ccmac.texts import DIGITS, MEGABYTE, is_file, loads, nearest, read_text, shown
@@ -467,6 +468,13 @@ class Network:
         """The doubly stochastic Metropolis matrix of the graph."""
         mixed = gossip(links_of(self.weights), "metropolis")
         return canonical(sp.eye_array(self.n) - mixed)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw agents and links; returns the axes."""
+        return show.draw_network(self, ax)
+
+    def _repr_html_(self) -> str:
+        return show.card(repr(self), [f"{self.graph.number_of_edges()} links"])
 
     def __repr__(self) -> str:
         return f"Network({self.name}, n={self.n}, kappa_W={self.condition:.4g})"

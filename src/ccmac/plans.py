@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ccmac import show
 from ccmac.ledger import Cost
 
 SUM = "sum"
@@ -123,6 +124,20 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({self.method}, {self.realization}, {self.averaging})"
+
+    def _repr_html_(self) -> str:
+        lines = str(self).split("\n\n")[0].splitlines()
+        units = ("averagings", "rounds", "bytes")
+        rows = [
+            (a.method, a.regime, *(f"{a.predicted[unit]:,}" for unit in units))
+            for a in self.alternatives
+        ]
+        tables = [show.table(("alternative", "regime", *units), rows)] if rows else []
+        return show.card(repr(self), lines, *tables)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the predicted rounds of the alternatives; returns the axes."""
+        return show.draw_plan(self, ax)
 
     def __str__(self) -> str:
         lines = [

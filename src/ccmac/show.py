@@ -62,13 +62,33 @@ def named_rows(values: Mapping[str, float]) -> list[tuple[str, str]]:
 
 
 class Listing(dict[str, dict[str, Any]]):
-    """A mapping of names to facts that shows itself as a table."""
+    """A mapping of names to facts that shows itself as a table, in text and in a notebook."""
 
     def __str__(self) -> str:
         width = max(map(len, self), default=0)
         return "\n".join(f"{name:<{width}}  {about['summary']}" for name, about in self.items())
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [(k, v["summary"], ", ".join(v["needs"]) or "–") for k, v in self.items()]
+        return table(("method", "what it does", "needs"), rows)
+
+
+def problem_html(problem: Any) -> str:
+    """Who has what."""
+    rows = [
+        (
+            i if a.name is None else f"{i} ({a.name})",
+            type(a.objective).__name__,
+            problem.d[i],
+            *("–" if getattr(a, k) is None else getattr(a, k).shape[0] for k in "ABCD"),
+        )
+        for i, a in list(problem.agents.items())[:MOST]
+    ]
+    head = ("agent", "objective", "entries of x", "rows A", "rows B", "rows C", "rows D")
+    more = [f"the first {MOST} of {problem.n} agents"] if problem.n > MOST else []
+    return card(repr(problem), more, table(head, rows))
 
 
 def ledger_html(ledger: Any) -> str:
@@ -111,6 +131,27 @@ def draw_problem(problem: Any, ax: Any = None) -> Any:
     return axes
 
 
+def draw_network(network: Any, ax: Any = None) -> Any:
+    """Agents and the links between them."""
+    import networkx as nx
+
+    axes = blank(ax, (4.5, 4.0))
+    ring = all(degree == 2 for _, degree in network.graph.degree)
+    graph = network.graph
+    place = nx.circular_layout(graph) if ring else nx.kamada_kawai_layout(graph, weight=None)
+    at = np.array([place[i] for i in range(network.n)]).reshape(-1, 2)
+    for i, j in network.graph.edges:
+        axes.plot(*at[[i, j]].T, color="#8d99ae", lw=1.2, zorder=1)
+    axes.scatter(*at.T, s=260 if network.n <= 30 else 20, color=BLUE, zorder=2)
+    if network.n <= 30:
+        for i, (x, y) in enumerate(at):
+            axes.text(x, y, str(i), ha="center", va="center", color="white", fontsize="small")
+    axes.set_title(repr(network), fontsize="medium")
+    axes.margins(0.12)
+    axes.set_axis_off()
+    return axes
+
+
 def draw_geometry(geometry: Any, ax: Any = None) -> Any:
     """The two channels as lines at their Friedrichs angle, and each agent's part."""
     bars = ax is None and bool(geometry.agents)
@@ -131,6 +172,17 @@ def draw_geometry(geometry: Any, ax: Any = None) -> Any:
         _bars(panels[1], {str(i): p for i, p in enumerate(geometry.agents)}, BLUE)
         panels[1].set_title("part of each agent in the overlap", fontsize="medium")
     return panels
+
+
+def draw_plan(plan: Any, ax: Any = None) -> Any:
+    """Predicted rounds of the ways to solve the problem, or of a step of the one taken."""
+    axes = blank(ax, (6.0, 2.6))
+    ways = {f"{a.method} ({a.regime})": float(a.predicted["rounds"]) for a in plan.alternatives}
+    once = {unit: float(plan.iteration[unit]) for unit in ("gradients", "argmins", "rounds")}
+    _bars(axes, ways or once, BLUE)
+    title = "predicted neighbor rounds" if ways else f"one step of {plan.method}"
+    axes.set_title(title, fontsize="medium")
+    return axes
 
 
 def draw_ledger(ledger: Any, ax: Any = None) -> Any:

@@ -423,6 +423,9 @@ class Problem:
         """Draw who has which block; returns the axes."""
         return show.draw_problem(self, ax)
 
+    def _repr_html_(self) -> str:
+        return show.problem_html(self)
+
     def __repr__(self) -> str:
         held = "" if self.complete else f", holding {len(self.agents)}"
         present = "".join(k for k in MATRICES if any(b is not None for b in self.blocks(k)))
