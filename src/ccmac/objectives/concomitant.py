@@ -57,7 +57,6 @@ class ConcomitantHuber(Function):
     """
 
     capabilities = frozenset({"gradient"})
-    extended = True
     arguments = ("y", "epsilon", "least", "weight", "intercept")
 
     def __init__(
@@ -138,24 +137,9 @@ class ConcomitantHuber(Function):
         return float(self._w @ (0.5 * sigma + clipped * (r - 0.5 * clipped) / sigma))
 
     def gradient_at(self, v: Array) -> Array:
-        """w clip(r / sigma); in the long format b and sigma take Newton's steps there."""
-        b, sigma = (v.dtype.type(number) for number in self.fitted(v.astype(np.float64)))
-        gradient = self._w * np.clip((v + b - self.y) / sigma, -self.epsilon, self.epsilon)
-        if v.dtype != np.longdouble:
-            return np.asarray(gradient)
-        r = v - self.y
-        scaled = float(sigma > self.least)
-        for _ in range(2):
-            t = (r + b) / sigma
-            off = 0.5 * scaled * np.sum(self._w * (1 - np.minimum(t * t, self.epsilon**2)))
-            slope = np.array([self.intercept * gradient.sum(), off], dtype=np.float64)
-            weights = np.where(np.abs(t) <= self.epsilon, self._w / sigma, 0.0).astype(np.float64)
-            rows = np.stack([self.intercept * np.ones_like(t), -scaled * t]).astype(np.float64)
-            move = np.linalg.lstsq((rows * weights) @ rows.T, slope, rcond=None)[0]
-            b -= move[0]
-            sigma = max(sigma - move[1], np.longdouble(self.least))
-            gradient = self._w * np.clip((r + b) / sigma, -self.epsilon, self.epsilon)
-        return np.asarray(gradient)
+        """w clip(r / sigma)."""
+        b, sigma = self.fitted(v)
+        return np.asarray(self._w * np.clip((v + b - self.y) / sigma, -self.epsilon, self.epsilon))
 
     has_gram = True
 
