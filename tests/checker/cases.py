@@ -13,7 +13,6 @@ from ccmac.objectives import (
     L1,
     ElasticNet,
     Hinge,
-    LeastSquares,
     Logistic,
     MaxAffine,
     Quadratic,
@@ -156,7 +155,7 @@ def kinked(name: str) -> Callable[[np.random.Generator], Made]:
             own = X[:, 2 * k : 2 * k + 2]
             rows = {"A": random.standard_normal((1, 2)), "b": [0.5]}
             if name == "lasso":
-                f: Any = Separable(x=L1(0.1), z=LeastSquares(None, y, 1 / 40))
+                f: Any = Separable(x=L1(0.1), z=SquaredDistance(1 / 40, y))
                 rows = {"A": own, "B": -np.eye(40) / 4, "b": np.zeros(40)}
             elif name == "machine":
                 f = Separable(x=ElasticNet(0.01, 0.1), z=Hinge(None, y, 1 / 40))

@@ -93,7 +93,6 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: LeastSquares(_matrix(4, N), _y(4)),
         lambda: LeastSquares(_sparse(9, N), _y(9)),
         lambda: LeastSquares(_sparse(4, N), _y(4)),
-        lambda: LeastSquares(None, _y(N), 2.0),
     ],
     "Limited": [
         lambda: Limited(SquaredDistance(0.7), np.full(N, -1.0), np.full(N, np.inf), 1, Q),
@@ -104,8 +103,6 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
     "Ridge": [
         lambda: Ridge(_matrix(10, N), _y(10), 0.1, 0.5),
         lambda: Ridge(_sparse(5, N), _y(5), 0.2),
-        lambda: Ridge(regularization=0.4),
-        lambda: Ridge(None, _y(N), 0.4, 0.5),
     ],
     "Logistic": [
         lambda: Logistic(_matrix(10, N), _signs(10), 0.5),
@@ -160,7 +157,7 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: Logistic(y=_signs(N)) + SquaredDistance(0.2, _y(N)),
         lambda: LeastSquares(_matrix(5, N), _y(5)) + SquaredDistance(0.3),
         lambda: Sum(LeastSquares(_sparse(5, N), _y(5)), Quadratic(np.ones(N), _y(N))),
-        lambda: Sum(L1(0.3), Box(-0.4, 0.6), SquaredDistance(0.5, _y(N)), Ridge(regularization=1)),
+        lambda: Sum(L1(0.3), Box(-0.4, 0.6), SquaredDistance(0.5, _y(N))),
         lambda: Sum(Quadratic(np.linspace(0, 2, N), _y(N)), L1(0.2, _y(N)), Box(-1, 0.7)),
         lambda: Sum(Logistic(y=_signs(N)), Huber(y=_y(N), delta=0.4), Hinge(y=_signs(N))),
         lambda: MaxAffine(_matrix(6, N)) + SquaredDistance(0.3),

@@ -45,8 +45,7 @@ OTHER = np.array([1.0, 1.0, -1.0, -1.0, 1.0])
 ENTRYWISE: dict[str, Function] = {
     "distance": SquaredDistance(0.8, T),
     "diagonal": Quadratic(np.linspace(0.0, 2.0, N), G),
-    "least squares": LeastSquares(None, T, 0.7),
-    "ridge": Ridge(regularization=0.4),
+    "ridge": SquaredDistance(0.4),
     "logistic": Logistic(y=SIGNS, weight=1.5, ridge=0.1),
     "other logistic": Logistic(y=OTHER),
     "huber": Huber(y=T, delta=0.3, weight=2.0, ridge=0.2),
@@ -76,7 +75,7 @@ WHOLE: dict[str, Function] = {
     "hinge with intercept": Intercept(Hinge(y=OTHER, weight=np.linspace(0.5, 1.5, N))),
 }
 TABLE = {**ENTRYWISE, **QUADRATIC, **NONE, **WHOLE}
-PLAIN = ("distance", "least squares", "ridge")  # gradients a v - s: they merge with anything
+PLAIN = ("distance", "ridge")  # gradients a v - s: they merge with anything
 
 
 def claimed(first: str, second: str) -> bool:

@@ -42,7 +42,7 @@ class Intercept(Function):
     --------
     >>> import ccmac
     >>> import numpy as np
-    >>> f = ccmac.objectives.Intercept(ccmac.objectives.LeastSquares(None, [1.0, -2.0]))
+    >>> f = ccmac.objectives.Intercept(ccmac.objectives.SquaredDistance(1.0, [1.0, -2.0]))
     >>> f.value(np.array([1.0, -2.0]), np.zeros(0))
     0.0
     """
