@@ -27,7 +27,7 @@ def test_the_gap_of_any_point_and_dual_vector() -> None:
     w = np.array([1.5, 2.0, -1.0])
     gradient = np.array([1.0, -2.0, 0.5])
     p = np.array([2.0, 3.0, 6.0])
-    found = GapCertifier(realized, w0).gap(w, gradient, p, distance=lambda: 2.0, slack=lambda: 0.25)
+    found = GapCertifier(realized, w0).gap(w, gradient, p, distance=2.0, slack=0.25)
     r = gradient + p
     assert found.value == pytest.approx(realized.objective.values(w)[0, 0])
     assert found.base == pytest.approx(0.25 + r @ (w - w0) + 7.0 * 2.0)
@@ -41,7 +41,7 @@ def test_the_gap_of_any_point_and_dual_vector() -> None:
         (0.0, 0 * gradient, 1.0),
     ):
         realized.objective.L = curvature
-        other = GapCertifier(realized, w0).gap(w, slope, p, distance=lambda: 2.0)
+        other = GapCertifier(realized, w0).gap(w, slope, p, distance=2.0)
         assert other.smooth == math.isfinite(curvature)
         assert other.steepness == pytest.approx(steep)
 

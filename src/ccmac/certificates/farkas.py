@@ -456,7 +456,7 @@ def closest_point_contradiction(
         return None
     multiplier = np.zeros((1, recovery.coupling.width))
     if not realized.system.empty:
-        w = Certifier(realized).repair(w)
+        w, _ = Certifier(realized).repaired(w)
         norms, _ = recovery.violations(realized.space.x(w), realized.copies(w))
         multiplier = -realized.system.common_multiplier(realized.system.residual(w)[1])
     violation = max(norms["coupled"], norms["shared"])

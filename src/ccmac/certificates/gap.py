@@ -15,9 +15,8 @@ With bounds, inequalities and cones :class:`Duality` has the gap, in the agents'
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +24,7 @@ import scipy.sparse as sp
 
 from ccmac.certificates.bound import Particulars, Proved
 from ccmac.certificates.multipliers import Multipliers
-from ccmac.certificates.realized import Certifier, Later, zero
+from ccmac.certificates.realized import Certifier
 from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, over
 from ccmac.inputs import Array
 from ccmac.linalg.extended import Long, norm, product, square
@@ -33,7 +32,7 @@ from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Piggyback
-from ccmac.runtime.space import piece_sums
+from ccmac.runtime.space import lengths, piece_sums
 from ccmac.workspace import Workspace
 from ccmac.workspace.conic import StandardForm
 
@@ -405,8 +404,8 @@ class GapCertifier(Certifier):
         gradient: Array,
         p: Array,
         *,
-        distance: Later | None = None,
-        slack: Later = zero,
+        distance: float | None = None,
+        slack: float = 0.0,
         multiplier: Array | None = None,
     ) -> PointGap:
         """The bound at w itself with the dual vector p in Range K', and its ``multiplier``.
@@ -426,11 +425,10 @@ class GapCertifier(Certifier):
         more = (*self.rounding(w, gradient, r, off), objective.values(w))
         pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way), (w, w))
         received = self._ask(*pairs, more=more)
-        if distance is None:
-            distance = zero
-            if not self._system.empty:
-                residual = self._system.residual(w)[0]
-                distance = partial(self._distance, space.piggyback((residual, residual)))
+        off_rows = None
+        if distance is None and not self._system.empty:
+            residual = self._system.residual(w)[0]
+            off_rows = space.piggyback((residual, residual))
         own = space.runtime.piggyback(piece_sums(space.x(r) ** 2, space.d)[:, None])
         mean = space.runtime.average(space.z(r))[0] * (n / self.realized.s)
         slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))
@@ -439,8 +437,10 @@ class GapCertifier(Certifier):
         # All that rounding may take is added here.
         lacks, away = self._lost(length, np.array(squares[4:]))
         scale = execution_radius(self.realized, 1.0)
-        far = distance() + away
-        excess = slack() + (size + lacks) * far + 4 * EPS * n * (abs(value) + steep * length)
+        if off_rows is not None:
+            distance = lengths(off_rows)[0] / self._system.interval.low
+        far = (distance or 0.0) + away
+        excess = slack + (size + lacks) * far + 4 * EPS * n * (abs(value) + steep * length)
         return PointGap(
             value=value,
             base=excess + inner + moved * scale * lacks + self.unseen**2,
@@ -457,57 +457,43 @@ class GapCertifier(Certifier):
             multiplier=multiplier,
         )
 
-    def repaired(self, w: Array, wanted: float | Later) -> tuple[Array, Later]:
-        """(RF^k(w), its distance to the feasible set, at most)."""
-        if self._system.empty:
-            return w, zero
-        return self._repair(w, wanted)
-
-    def _accuracy(self, w: Array, gradient: Array, goal: Goal) -> Callable[[], tuple[float, float]]:
-        """(how near to the feasible set a point is to be repaired, how far a slope projected).
-
-        Known with the next message.
-        """
+    def _accuracy(self, w: Array, gradient: Array, goal: Goal) -> tuple[float, float]:
+        """(how near to the feasible set a point is to be repaired, how far a slope projected)."""
         way = self.way(w)
         objective = self.realized.objective
         received = self._ask((gradient, gradient), (way, way), more=(objective.values(w),))
-
-        def known() -> tuple[float, float]:
-            steep, moved, value = (float(v) for v in received.value)
-            radius = max(goal.required(math.sqrt(moved)), 1e-300)
-            size = max(math.sqrt(steep), 1e-300)
-            if math.isfinite(objective.L):
-                size = max(size, objective.L * execution_radius(self.realized, radius))
-            # Share of the accuracy that a repair, or a projection, may leave.
-            epsilon = 1e-2 * goal.epsilon(value)
-            return min(epsilon / size, 0.5 * goal.tol / self.unit), epsilon / radius
-
-        return known
+        steep, moved, value = (float(v) for v in received.value)
+        radius = max(goal.required(math.sqrt(moved)), 1e-300)
+        size = max(math.sqrt(steep), 1e-300)
+        if math.isfinite(objective.L):
+            size = max(size, objective.L * execution_radius(self.realized, radius))
+        # Share of the accuracy that a repair, or a projection, may leave.
+        epsilon = 1e-2 * goal.epsilon(value)
+        return min(epsilon / size, 0.5 * goal.tol / self.unit), epsilon / radius
 
     def tight_smooth(self, w: Array, goal: Goal) -> PointGap:
         """At the repaired point with p = -Pi_N grad F: affine calls and one gradient."""
         objective = self.realized.objective
-        accuracy = self._accuracy(w, objective.gradient(w), goal)
-        repaired, distance = self.repaired(w, lambda: accuracy()[0])
+        near, left = self._accuracy(w, objective.gradient(w), goal)
+        repaired, distance = self.repaired(w, near)
         gradient, _ = objective.precise_gradient(repaired)
-        p, multiplier = self.project(gradient, lambda: accuracy()[1])
+        p, multiplier = self.project(gradient, left)
         return self.gap(repaired, gradient, p, distance=distance, multiplier=multiplier)
 
     def tight_subgradient(
-        self, w: Array, gradient: Array, goal: Goal, slack: Later = zero
+        self, w: Array, gradient: Array, goal: Goal, slack: float = 0.0
     ) -> PointGap:
         """At the repaired point v (w itself where F is infinite there), from a subgradient at w.
 
         F(v) - F* <= F(v) - F(w) + bound(w).
         """
-        accuracy = self._accuracy(w, gradient, goal)
-        p, multiplier = self.project(gradient, lambda: accuracy()[1])
+        near, left = self._accuracy(w, gradient, goal)
+        p, multiplier = self.project(gradient, left)
         found = self.gap(w, gradient, p, slack=slack, multiplier=multiplier)
-        repaired, distance = self.repaired(w, accuracy()[0])
+        repaired, away = self.repaired(w, near)
         there = self.value(repaired)
         if not math.isfinite(there):
             return found
-        away = distance()
         rise = there - found.value + 4 * EPS * self.space.runtime.n * abs(there)
         return replace(
             found,

@@ -8,7 +8,6 @@ best approximation of -grad Phi there; both come from conjugate residuals on G. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,15 +22,6 @@ from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Remainder, conjugate_residuals
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import AffineSystem, Realized
-from ccmac.runtime.base import Piggyback
-from ccmac.runtime.space import lengths
-
-Later = Callable[[], float]  # a number that is known once its message has travelled
-
-
-def zero() -> float:
-    """What needs no message to be known: the distance from no equations, say."""
-    return 0.0
 
 
 def _at_most(goal: float, norm: float, _: float) -> bool:
@@ -40,18 +30,14 @@ def _at_most(goal: float, norm: float, _: float) -> bool:
 
 @dataclass(frozen=True)
 class Look:
-    """What one residual and one reduction tell of a point w."""
+    """What one residual and one reduction say of a point w; no bound yet."""
 
     w: Array
     dual: Dual | None
     gradient: Array | None
-    residual: Array | None  # G w - g
-    norm: float  # of it
-    length: float  # ||w||
     size: float  # ||(x, z)|| in the user's variables
-    stationary: float  # what r alone adds to the bound (nan without a dual state)
+    stationary: float  # what r alone adds to a bound (nan without a dual state)
     infeasible: float  # what delta alone adds to it
-    bound: Proved | None  # None without a dual state
 
 
 class Certifier:
@@ -85,36 +71,28 @@ class Certifier:
 
     # -- looks -------------------------------------------------------------------------------------
     def look(self, w: Array, dual: Dual | None) -> Look:
-        """The bound at w with the method's own dual state, as far as it has one.
+        """How far w is from a solution, with the method's own dual state if it has one.
 
         Cost: 1 residual, 1 reduction, and with a dual state 1 gradient.
         """
         space = self.space
+        objective = self.realized.objective
         # One vector at a time: a look must not need more memory than an iteration.
-        squares = [space.partial_dots(w, w), self._user_squares(w)]
-        residual = None if self._system.empty else self._system.residual(w)[0]
-        none = np.zeros_like(squares[0])
-        squares.append(none if residual is None else space.partial_dots(residual, residual))
+        squares = [self._user_squares(w), np.zeros((space.count, 1))]
+        if not self._system.empty:
+            residual = self._system.residual(w)[0]
+            squares[1] = space.partial_dots(residual, residual)
         gradient = None
         if dual is not None:
-            gradient, off = self.realized.objective.precise_gradient(w)
+            gradient = objective.gradient(w)
             rest = np.zeros_like(gradient) if dual.p is None else gradient + dual.p
-            squares += [space.partial_dots(rest, rest), *self.rounding(w, gradient, rest, off)]
-            del rest
-        received = space.runtime.total(np.concatenate(squares, axis=1))
-        length, size, norm = np.sqrt(received[:3]).tolist()
-        objective = self.realized.objective
+            squares.append(space.partial_dots(rest, rest))
+        size, norm, *r = np.sqrt(space.runtime.total(np.concatenate(squares, axis=1))).tolist()
         scale = self.realized.error_scale
-        delta = 0.0 if residual is None else norm / self._system.interval.low
+        stationary = scale * r[0] / objective.mu if r else math.nan
+        delta = norm / self._system.interval.low if norm else 0.0
         infeasible = scale * math.sqrt(objective.L / objective.mu) * delta
-        stationary = math.nan
-        bound = None
-        if dual is not None and gradient is not None:
-            r = math.sqrt(received[3])
-            stationary = scale * r / objective.mu
-            known = r, delta, size, length
-            bound = self._bound(w, gradient, dual.multiplier, known, received[4:])
-        return Look(w, dual, gradient, residual, norm, length, size, stationary, infeasible, bound)
+        return Look(w, dual, gradient, size, stationary, infeasible)
 
     def _user_squares(self, w: Array) -> Array:
         """Per agent, its share of ||(x, z)||^2 in the user's variables."""
@@ -135,10 +113,7 @@ class Certifier:
         system = self._system
         goal = goal / self.realized.error_scale
         dual = look.dual
-        w = look.w
-        delta = zero
-        if look.residual is not None:
-            w, delta = self._repair(w, 0.05 * goal * math.sqrt(objective.mu / objective.L), look)
+        w, delta = self.repaired(look.w, 0.05 * goal * math.sqrt(objective.mu / objective.L))
         gradient, off = objective.precise_gradient(w)
         left = gradient
         multiplier = system.zero_multiplier() if dual is None else dual.multiplier
@@ -159,7 +134,7 @@ class Certifier:
         columns += self.rounding(w, gradient, left, off)
         received = space.runtime.total(np.concatenate(columns, axis=1))
         r, length = np.sqrt(np.maximum(received[:2], 0.0)).tolist()
-        return self._bound(w, gradient, multiplier, (r, delta(), look.size, length), received[2:])
+        return self._bound(w, gradient, multiplier, (r, delta, look.size, length), received[2:])
 
     def _bound(
         self,
@@ -217,51 +192,26 @@ class Certifier:
         return lacks, (noise + self.unseen) / system.interval.low
 
     # -- repairs -----------------------------------------------------------------------------------
-    def confirmed(self, look: Look) -> bool:
-        """Whether a few steps on G w - g meet nothing outside the interval the look relies on.
-
-        Cost: 6 products with G; where something is met the interval is mended.
-        """
-        if look.residual is None:
-            return True
-        trusted = self.far * self.floor * (1.0 + look.size)
-        system = self._system.homogeneous()
-        met = conjugate_residuals(system, look.residual, partial(_at_most, 0.0), 4, trusted=trusted)
-        return not self._mend(met)
-
-    def repair(self, w: Array) -> Array:
-        """w moved to the feasible set (or to where the equations conflict least)."""
-        return self._repair(w, 0.0)[0]
-
     @property
     def _limit(self) -> int:
         """Steps in which the certified interval promises a factor of 1e-12."""
         return smallest_degree(self._system.interval.low, self._system.interval.high, 1e-12)
 
-    def _repair(
-        self, w: Array, wanted: float | Later, look: Look | None = None
-    ) -> tuple[Array, Later]:
-        """(w - y with G y ~ G w - g, its distance bound); ``look``: what is known of w.
+    def repaired(self, w: Array, wanted: float = 0.0) -> tuple[Array, float]:
+        """(w moved towards the feasible set, its distance from it, at most).
 
-        ``wanted`` may be something that is known with the next message. Where rounding is far, the
-        norm of the new residual is believed to be what the recursion says, and known (for the
-        bound) with the message after the repair.
+        ``wanted`` is that distance; less is not tried for. Where the equations conflict w is moved
+        to where they conflict least.
         """
         system = self._system
         space = self.space
-        if look is None or look.residual is None:
-            size = space.piggyback((w, w))
-            residual = system.residual(w)[0]
-            [before], [length] = space.norms(residual), lengths(size)
-        else:
-            residual = look.residual
-            before = look.norm
-            length = look.length
+        if system.empty:
+            return w, 0.0
+        residual = system.residual(w)[0]
+        before, length = space.norms(residual, w)
         floor = self.floor * (1.0 + length)
-        wanted = wanted if isinstance(wanted, float) else wanted()
         for _ in range(5):
-            low = system.interval.low
-            goal = max(wanted, floor) * low
+            goal = max(wanted, floor) * system.interval.low
             if before <= goal:
                 break
             reduced = conjugate_residuals(
@@ -273,20 +223,13 @@ class Certifier:
             )
             w = w - reduced.y
             residual = system.residual(w)[0]
-            now = space.piggyback((residual, residual))
-            if reduced.left <= goal and goal >= self.far * floor * low:
-                self._mend(reduced)
-                return w, partial(self._distance, now)
-            [after] = lengths(now)
-            stuck = after > 0.5 * before and not self._mend(reduced)
+            [after] = space.norms(residual)
+            mended = self._mend(reduced)
+            stuck = after > 0.5 * before and not mended
             before = after
             if stuck:
                 break
-        return w, lambda: before / system.interval.low
-
-    def _distance(self, squares: Piggyback) -> float:
-        """Distance to the feasible set, at most, from ||G w - g||^2."""
-        return lengths(squares)[0] / self._system.interval.low
+        return w, before / system.interval.low
 
     def _mend(self, met: Remainder) -> bool:
         """Quotients of vectors in Range G outside the interval prove it wrong: it is widened."""
@@ -302,7 +245,7 @@ class Certifier:
         )
         return True
 
-    def project(self, vector: Array, wanted: Later) -> tuple[Array, Array]:
+    def project(self, vector: Array, wanted: float) -> tuple[Array, Array]:
         """(p, its multiplier) with vector + p in the kernel of K but for ``wanted`` of Range K'."""
         if self._system.empty:
             return np.zeros_like(vector), self._system.zero_multiplier()
@@ -310,7 +253,7 @@ class Certifier:
         reduced = conjugate_residuals(
             self._system.homogeneous(),
             vector,
-            lambda r, image: r <= wanted() or image <= low * wanted(),
+            lambda r, image: r <= wanted or image <= low * wanted,
             self._limit,
         )
         return reduced.remaining - vector, reduced.multiplier
@@ -337,23 +280,20 @@ class RealizedJudge(Judge):
         dual = iteration.dual(state, realized)
         return self.certifier.look(iteration.embedded(state, realized), dual)
 
-    def _check(self, found: Proved) -> Check:
+    def _tight(self, look: Look) -> Check:
+        if not math.isfinite(look.size):
+            return Check(math.nan)
+        found = self.certifier.tight(look, self.tol * max(1.0, look.size))
         return check_of(found, self.tol, self.certifier.realized.system.interval.source)
 
     def check(self, iteration: Judged, state: Any) -> Check:
         """A cheap look first; the tight bound only when that gives hope."""
         look = self._look(iteration, state)
-        if not math.isfinite(look.size):
-            return Check(math.nan)
         goal = self.tol * max(1.0, look.size)
-        seen = math.nan if look.bound is None else look.bound.error
-        if look.bound is not None and seen <= goal:
-            confirmed = self.certifier.confirmed(look)
-            return self._check(look.bound) if confirmed else Check(seen)
         excess = self._excess(look, goal)
         if excess > 1.0:
-            return Check(seen, Evidence("look", excess))
-        return self._check(self.certifier.tight(look, goal))
+            return Check(look.stationary + look.infeasible, Evidence("look", excess))
+        return self._tight(look)
 
     def _excess(self, look: Look, goal: float) -> float:
         """How many times too large the look is for a tight bound to be worth its cost.
@@ -371,7 +311,4 @@ class RealizedJudge(Judge):
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One tight bound."""
-        look = self._look(iteration, state)
-        if not math.isfinite(look.size):
-            return Check(math.nan)
-        return self._check(self.certifier.tight(look, self.tol * max(1.0, look.size)))
+        return self._tight(self._look(iteration, state))

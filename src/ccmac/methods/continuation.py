@@ -175,18 +175,13 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         epsilon = goal.epsilon(before.value)
         target = max(epsilon, 0.05 * before.bound(before.required(goal)))
         way = certifier.way(g)
-        travelled = self.space.piggyback((way, way))
-
-        def radius() -> float:
-            return max(before.required(goal), lengths(travelled)[0])
-
-        def near() -> float:
-            reach = execution_radius(self.realized, radius())
-            return 0.02 * target / max(self.objective.L * reach, before.steepness)
-
+        [travelled] = self.space.norms(way)
+        radius = max(before.required(goal), travelled)
+        reach = execution_radius(self.realized, radius)
+        near = 0.02 * target / max(self.objective.L * reach, before.steepness)
         point, distance = certifier.repaired(g, near)
         gradient = self.objective.gradient(point)
-        more, _ = certifier.project(gradient + state.p, lambda: 0.02 * target / radius())
+        more, _ = certifier.project(gradient + state.p, 0.02 * target / radius)
         p = state.p + more
         found = certifier.gap(point, gradient, p, distance=distance)
         required = found.required(goal)

@@ -609,7 +609,8 @@ def _certificate(prepared: Prepared, outcome: Outcome) -> Proved | None:
     dual = iteration.dual(state, judge)
     if dual is None:
         return None
-    return Certifier(judge).look(iteration.embedded(state, judge), dual).bound
+    certifier = Certifier(judge)
+    return certifier.tight(certifier.look(iteration.embedded(state, judge), dual), math.inf)
 
 
 def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Piggyback:

@@ -219,12 +219,11 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
 
     def quick_gap(self, state: ProximalState) -> PointGap:
         """At the last iterate with the dual at hand: a residual, an averaging."""
-        return self.certifier.gap(state.w, state.slope, state.p, slack=lambda: state.slack)
+        return self.certifier.gap(state.w, state.slope, state.p, slack=state.slack)
 
     def tight_gap(self, state: ProximalState) -> PointGap:
         """At the repaired iterate."""
-        slack = state.slack
-        found = self.certifier.tight_subgradient(state.w, state.slope, self.goal, lambda: slack)
+        found = self.certifier.tight_subgradient(state.w, state.slope, self.goal, state.slack)
         return replace(found, source="last")
 
 

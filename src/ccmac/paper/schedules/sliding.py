@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ccmac.certificates.gap import GapCertifier, GapJudge, Goal, PointGap, execution_radius
-from ccmac.certificates.realized import zero
 from ccmac.certificates.stopping import Stop
 from ccmac.errors import InputError, MethodRefused
 from ccmac.inputs import Array
@@ -209,7 +208,7 @@ class Sliding(ProvedIteration[SlidingState]):
     def tight_gap(self, state: SlidingState) -> PointGap:
         """At the repaired average."""
         slope = self.objective.gradient(state.w)
-        average = self.certifier.tight_subgradient(state.w, slope, self.goal, zero)
+        average = self.certifier.tight_subgradient(state.w, slope, self.goal)
         return replace(average, source="average")
 
     @property
@@ -236,7 +235,7 @@ def certified(method: CrossSliding, work: Workspace, request: Request) -> Prepar
     radius = execution_radius(realized, goal.radius)
     epsilon = goal.absolute
     certifier = GapCertifier(realized, realized.embed(request.x0, request.z0))
-    feasible, _ = certifier.repaired(certifier.w0, 0.0)
+    feasible, _ = certifier.repaired(certifier.w0)
     interval = realized.system.interval
     mu = realized.objective.mu
     norm = 1.0
