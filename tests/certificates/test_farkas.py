@@ -208,9 +208,7 @@ def test_at_the_closest_point_of_a_run(
         problem = contradictory(seed, level)
         problem = as_operators(problem) if operators else problem
         result = ccmac.solve(problem, "ring", method, 1e-6, max_iterations=3000)
-        assert result.status != "optimal", (seed, result.residuals)
-        if result.status == "infeasible":
-            assert result.infeasibility.radius >= 1e6
+        assert result.status not in ("optimal", "infeasible"), (seed, result.residuals)
         same = contradictory(seed, 0.0)
         same = as_operators(same) if operators else same
         assert ccmac.solve(same, "ring", method, 1e-4, max_iterations=3000).status != "infeasible"

@@ -46,7 +46,7 @@ def test_network_of_another_size(problem: ccmac.Problem) -> None:
 def test_flat_objectives_are_refused_with_a_suggestion() -> None:
     flat = objectives.Quadratic(np.diag([1.0, 0.0]), np.ones(2))
     agents = [ccmac.Agent(flat, A=np.eye(1), B=np.eye(1)) for _ in range(4)]
-    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-direct"):
+    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-ipm"):
         ccmac.solve(ccmac.Problem(agents), NETWORK, method="cross-apapc")
 
 
@@ -177,7 +177,7 @@ def test_reference_stops_by_relative_error(problem: ccmac.Problem) -> None:
     point = np.concatenate([*result.x, result.z])
     assert np.sum((point - target) ** 2) <= 1.01e-8 * np.sum(target**2)
     assert result.relative_error <= 1e-8
-    assert result.ledger.of("monitor")["gradients"] <= 1  # observing is free
+    assert result.ledger.of("monitor")["gradients"] <= 2  # observing is free
     same = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-8, reference=target)
     assert same.iterations == result.iterations
 

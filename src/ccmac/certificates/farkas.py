@@ -9,8 +9,8 @@ Every solution w has lambda'v = r'w. With ``held`` the entries of r that push to
 so that no solution is shorter than value / ||r_free||. Conic rows G x + H z + s = h join K with
 multipliers -y, y in the dual cone: s'y >= 0 only helps. A problem is called infeasible where that
 reaches R = REACH max(1, ||v||, largest bound), rows of unit length. Where the multipliers come from
-does not matter: the misfit of an agent's own or of gathered equations, of the closest point of a
-run, or the diverging multipliers of interior points. They are judged in the agents' own blocks, in
+does not matter: the misfit of an agent's own or of gathered equations, or the diverging multipliers
+of interior points. They are judged in the agents' own blocks, in
 extended precision; a constant times eps times sizes times magnitudes is added in
 :meth:`Farkas.test`. Cost: an averaging of 3 m + 2 q + 11 floats.
 """
@@ -24,8 +24,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.certificates.multipliers import Recovery
-from ccmac.certificates.realized import Certifier
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import has_entries, multiply
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
@@ -33,7 +31,6 @@ from ccmac.linalg.ranks import row_lengths
 from ccmac.linalg.tolerances import EPS, PROMISED, REACH
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.problem import Problem
-from ccmac.realizations.base import Realized
 from ccmac.runtime.notes import gathered_rows
 from ccmac.workspace import Workspace
 from ccmac.workspace.equations import Constraints, SummedConstraints
@@ -45,11 +42,6 @@ FIX = {
     "conic rows": "G, H or h",
 }
 VISIBLE = 1e-3  # share of the largest part of a certificate below which a block is not named
-UNMET = (
-    "the equations stay violated by {:.2g} at the closest point that was found: they may "
-    "contradict each other, which is not proved; what is said of the error is an estimate, for the "
-    "nearest right-hand sides that agree"
-)
 
 
 @dataclass(frozen=True)
@@ -442,44 +434,6 @@ def gathered_contradiction(known: Constraints, farkas: Farkas) -> Infeasibility 
     if isinstance(known, SummedConstraints) and hidden:
         shared = [v + known.own_misfit(k) for k, v in enumerate(shared)]
     return farkas.test(Lambda(coupled, on_kernels(farkas.work, coupled), shared))
-
-
-def closest_point_contradiction(
-    work: Workspace, recovery: Recovery, realized: Realized, w: Array, norms: dict[str, float]
-) -> Infeasibility | None:
-    """At a point w with these violations, repaired as far as it goes: K w - v is the multiplier.
-
-    Where it stays violated without a proof, that is added to the doubts of ``work``.
-    """
-    allowed = PROMISED * max(1.0, recovery.scale())
-    if max(norms["coupled"], norms["shared"]) <= allowed:
-        return None
-    multiplier = np.zeros((1, recovery.coupling.width))
-    if not realized.system.empty:
-        w, _ = Certifier(realized).repaired(w)
-        norms, _ = recovery.violations(realized.space.x(w), realized.copies(w))
-        multiplier = -realized.system.common_multiplier(realized.system.residual(w)[1])
-    violation = max(norms["coupled"], norms["shared"])
-    if violation <= allowed:
-        return None
-    coupled = np.zeros(work.problem.m)
-    coupled[: multiplier.shape[1]] = multiplier[0]
-    shared = [np.zeros(k) for k in work.problem.r.values()]
-    if not recovery.shared.empty:  # their own misfit, and what balances all rows in z
-        family = recovery.shared.family
-        shape = realized.copies(w).shape
-        mean = np.broadcast_to(work.runtime.average(realized.copies(w)), shape)
-        misfit = recovery.shared.right - family.forward(np.ascontiguousarray(mean))
-        slope = family.adjoint(misfit).reshape(shape)
-        if not recovery.coupling.empty:
-            slope = slope + recovery.coupling.adjoint(multiplier)[1]
-        wide = np.broadcast_to(recovery.solve_shared(-work.runtime.average(slope)), shape)
-        rest = family.forward(np.ascontiguousarray(wide))
-        shared = recovery.shared.in_user_rows(misfit + rest)
-    found = Farkas(work).test(Lambda(coupled, on_kernels(work, coupled), shared))
-    if found is None:
-        work.doubts.append(UNMET.format(violation))
-    return found
 
 
 def crossing(bounds: Array, m: int) -> Infeasibility | None:

@@ -22,7 +22,6 @@ from ccmac.certificates.bound import Proof, ProofJudge, Proved
 from ccmac.certificates.farkas import (
     Farkas,
     Infeasibility,
-    closest_point_contradiction,
     early_contradiction,
     gathered_contradiction,
 )
@@ -36,6 +35,7 @@ from ccmac.inputs import Array, real_vector
 from ccmac.ledger import Trace
 from ccmac.linalg.blocks import blas_threads
 from ccmac.linalg.ranks import redundant
+from ccmac.linalg.tolerances import PROMISED
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Asked, Checkpoints
 from ccmac.methods.driver import Outcome, Settings, drive, observer_of, positions, reporter, watched
@@ -57,6 +57,11 @@ LOG.addHandler(logging.NullHandler())
 DEPENDENT = (
     "some equations count as dependent on the others, by convention ({}): what is said of the "
     "error is about the problem without them; certificates['rows']['dropped'] lists them"
+)
+UNMET = (
+    "the equations stay violated by {:.2g} at the closest point that was found: they may "
+    "contradict each other, which is not proved; what is said of the error is an estimate, for the "
+    "nearest right-hand sides that agree"
 )
 
 
@@ -446,7 +451,7 @@ def finish(
             z = np.broadcast_to(bound.z, z.shape)
         if bound is not None and bound.report is not None:
             report = bound.report
-            seen = Seen(z[:1], dict(report.residuals), report.multipliers, None, report.objective)
+            seen = Seen(z[:1], dict(report.residuals), report.multipliers, report.objective)
         elif outcome.status == "diverged":
             seen = Seen(runtime.average(z))
         else:
@@ -459,11 +464,9 @@ def finish(
     evidence = None if check is None else check.evidence
     met = evidence is not None and evidence.met and evidence.kind == "reference"
     rests = "reference" if met else source
-    if seen.infeasibility is not None:
-        check = Check(math.nan, verdict=seen.infeasibility)
-    elif check is not None and evidence is not None and rests == "estimated":
+    if check is not None and evidence is not None and rests == "estimated":
         check = replace(check, evidence=evidence.resting_on(rests))
-    error = math.nan if bound is None or seen.infeasibility is not None else bound.error
+    error = math.nan if bound is None else bound.error
     checked = [] if prepared.stopping is None else prepared.stopping.notes
     late = [text for text in work.doubts if text not in notes]
     facts = _facts(work, bound, rests)
@@ -487,7 +490,6 @@ def finish(
         trace=trace,
         plan=plan,
         certificates={**prepared.certificates, **facts},
-        infeasibility=seen.infeasibility,
         warnings=notes,
         **_about(work, seed),
     )
@@ -495,12 +497,11 @@ def finish(
 
 @dataclass
 class Seen:
-    """What is known of the point returned: mean z, violations, multipliers, a conflict, F."""
+    """What is known of the point returned: mean z, violations, multipliers, F."""
 
     mean: Array
     residuals: dict[str, float] = field(default_factory=dict)
     multipliers: Multipliers | None = None
-    infeasibility: Infeasibility | None = None
     objective: float = math.nan
 
 
@@ -514,7 +515,7 @@ def _looked(
 ) -> Seen:
     """Violations, values and multipliers where no bound has brought them.
 
-    A point that was not ``repaired`` proves nothing about the equations.
+    A point that was ``repaired`` and still violates the equations is a doubt about them.
     """
     recovery = Recovery(work)
     x, z = point
@@ -522,7 +523,7 @@ def _looked(
     values = _values(work.problem, work.runtime, x, mean)
     seen = Seen(mean, residuals)
     if bound is not None and bound.w is not None and judge is not None and repaired:
-        seen.infeasibility = closest_point_contradiction(work, recovery, judge, bound.w, residuals)
+        doubt_violations(work, recovery, judge, bound.w, residuals)
     if bound is not None:
         multiplier = bound.multiplier[None]
         if bound.w is not None and judge is not None:
@@ -535,6 +536,19 @@ def _looked(
         )
     seen.objective = float(values.value[0])
     return seen
+
+
+def doubt_violations(
+    work: Workspace, recovery: Recovery, realized: Realized, w: Array, norms: dict[str, float]
+) -> None:
+    """A doubt where w, with these violations, stays violated however far it is repaired."""
+    allowed = PROMISED * max(1.0, recovery.scale())
+    if max(norms["coupled"], norms["shared"]) > allowed:
+        w, _ = Certifier(realized).repaired(w)
+        norms, _ = recovery.violations(realized.space.x(w), realized.copies(w))
+        violation = max(norms["coupled"], norms["shared"])
+        if violation > allowed:
+            work.doubts.append(UNMET.format(violation))
 
 
 def late_result(work: Workspace, request: Request, seconds: float) -> Result:

@@ -384,11 +384,7 @@ class SharedEquations:
     def multipliers(self, direction: Array) -> list[Array]:
         """delta_i = D_i direction in the user's rows: sum_i D_i' delta_i = n S_D direction."""
         images = self.family.forward(np.broadcast_to(direction, (len(self.problem.agents), self.q)))
-        return self.in_user_rows(images)
-
-    def in_user_rows(self, flat: Array) -> list[Array]:
-        """Multipliers of the orthonormal rows, as multipliers of the user's D_i."""
-        pieces = np.split(flat, np.cumsum(self.family.rows)[:-1])
+        pieces = np.split(images, np.cumsum(self.family.rows)[:-1])
         return [space.multipliers(v) for space, v in zip(self.spaces, pieces, strict=True)]
 
 
