@@ -34,9 +34,7 @@ KILOBYTES = 10.0
 def asked(tiny: bool) -> tuple[ccmac.Problem, Any]:
     """A problem and a method that needs no plan."""
     if not tiny:
-        return calibration().problem, ccmac.methods.CrossApapc(
-            scale=1.0, normalizer="semi-iteration", inner=2, outer=1
-        )
+        return calibration().problem, ccmac.methods.CrossApapc(scale=1.0, inner=2, outer=1)
     rng = np.random.default_rng(0)
     agents = [
         ccmac.Agent(

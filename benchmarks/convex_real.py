@@ -44,7 +44,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "svm": {"loss": "hinge", "regularization": 1e-2, "l1": 0.0, "target": 1e-3},
     "logistic": {"loss": "logistic", "regularization": 1e-2, "l1": 0.0, "target": 1e-6},
 }
-PLAIN: dict[str, Any] = {"normalizer": "semi-iteration", "inner": 1, "outer": 1}
+PLAIN: dict[str, Any] = {"inner": 1, "outer": 1}
 HALF_DECADE = 0.5
 FINEST = 0.125
 FLOORS = (-1.0, -2.0, 0.0, -3.0)  # log10

@@ -20,7 +20,6 @@ from ccmac.linalg.chebyshev import (
     minimal_degree,
     outer_degree,
     second_kind_filter,
-    semi_iteration_chain,
     smallest_degree,
 )
 from ccmac.network import Network
@@ -37,19 +36,6 @@ from ccmac.paper.polynomials import (
 Array = NDArray[np.float64]
 RATIOS = (1.0, 1.0 + 1e-9, 1.5, 4.0, 30.0, 1e3, 1e4, 1e5)
 ACCURACIES = (0.9, 0.5, 0.1, 1e-3, 1e-8)
-
-
-def semi_iteration(
-    apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, a: float, b: float, steps: int
-) -> np.ndarray:
-    """q(S) right where S is at hand."""
-    chain = semi_iteration_chain(lambda v: v, right, a, b, steps)
-    try:
-        v = next(chain)
-        while True:
-            v = chain.send(apply(v))
-    except StopIteration as stop:
-        return np.asarray(stop.value)
 
 
 def diagonal(values: Array) -> Callable[[Array], Array]:
@@ -126,16 +112,7 @@ def test_clenshaw_costs_its_degree() -> None:
         assert calls == degree
 
 
-# -- 1/x and the graph filter ----------------------------------------------------------------------
-@given(st.floats(1.0, 1e4), st.integers(1, 60))
-def test_semi_iteration_is_the_chebyshev_residual(ratio: float, steps: int) -> None:
-    a = 0.3
-    b = 0.3 * ratio
-    x = np.linspace(a, b, 301)
-    q = semi_iteration(diagonal(x), np.ones_like(x), a, b, steps)
-    assert np.abs(x * q - 1).max() <= 1.0 / growth(steps, a, b) + 1e-9
-
-
+# -- degrees and the graph filter ------------------------------------------------------------------
 def test_smallest_degree_is_the_least_that_reaches_the_error() -> None:
     for ratio in (1.1, 5.0, 400.0):
         for error in (0.5, 1e-3, 1e-10):

@@ -11,7 +11,6 @@ REALIZED = {
     "realization": ("averaged", "canonical", "certified", "stack"),
     "certificates": ({"cross_factor": 9.0},),
     "scale": (0.5,),
-    "normalizer": ("semi-iteration", "deflation"),
     "inner": (3,),
     "outer": (2,),
     "lanczos": (2,),
@@ -79,13 +78,7 @@ APART: tuple[tuple[str, dict[str, Any], str], ...] = (
     *(
         ("cross-apapc", {"realization": where, name: value}, name)
         for where in ("canonical", "certified", "stack")
-        for name, value in (
-            ("scale", 0.5),
-            ("normalizer", "deflation"),
-            ("outer", 2),
-            ("lanczos", 2),
-            ("floor", 0.1),
-        )
+        for name, value in (("scale", 0.5), ("outer", 2), ("lanczos", 2), ("floor", 0.1))
     ),
     *(
         ("cross-apapc", {"realization": "certified", name: value}, name)
@@ -128,7 +121,6 @@ MISSPELLED = {
     "shedule": ("schedule", "practical"),
     "reductoin": ("reduction", "R1"),
     "tun": ("tune", "grid"),
-    "normaliser": ("normalizer", "deflation"),
     "balence": ("balance", 0.5),
     "raduis": ("radius", 3.0),
     "cross_factor": ("", 9.0),
@@ -140,7 +132,6 @@ WRONG: tuple[tuple[str, Any], ...] = (
     ("schedule", "foo"),
     ("reduction", "R7"),
     ("tune", "everything"),
-    ("normalizer", "deflaton"),
     ("inner", 0),
     ("inner", 2.5),
     ("inner", "three"),

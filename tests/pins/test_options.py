@@ -75,10 +75,10 @@ def test_options_are_refused_by_name(method: str) -> None:
 
 
 def test_a_wrong_value_is_refused_with_the_nearest() -> None:
-    with pytest.raises(InputError, match="did you mean 'deflation'"):
-        parse("cross-apapc", {"normalizer": "deflaton"})
-    with pytest.raises(InputError, match="did you mean 'deflation'"):
-        CrossApapc(normalizer="deflaton")
+    with pytest.raises(InputError, match="did you mean 'averaged'"):
+        parse("cross-apapc", {"realization": "average"})
+    with pytest.raises(InputError, match="did you mean 'averaged'"):
+        CrossApapc(realization="average")
 
 
 def test_an_option_of_another_method_is_refused_with_its_owner() -> None:
@@ -159,7 +159,7 @@ SUITES = (
     ("cross-cg", "{realization: canonical}"),
     ("cross-cg", "{iner: 3}"),
     ("cross-apapc", "{iner: 3}"),
-    ("cross-apapc", "{normalizer: deflaton}"),
+    ("cross-apapc", "{realization: average}"),
     ("dpmm", "{penatly: 5}"),
     ("dpmm", "{reduction: R7}"),
     ("cross-apapc", "{realisation: canonical}"),

@@ -6,7 +6,7 @@ Monomial coefficients are never formed: everything here is stable at degree 500.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -107,10 +107,6 @@ def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -
     return now, current
 
 
-Chain = Generator[Array, Array, Array]
-"""Yields a contribution, receives its mean, and returns a result."""
-
-
 def growth(degree: int, a: float, b: float) -> float:
     """T_degree((b + a)/(b - a)) > 1: how much a degree damps [a, b] against the origin."""
     if b <= a:
@@ -127,30 +123,3 @@ def smallest_degree(a: float, b: float, error: float) -> int:
     if per_step < 1e-6:  # a / b is lost in rounding: acosh(1 + 2t) = 2 sqrt(t) to first order
         per_step = max(2.0 * math.sqrt(a / b), 1e-9)
     return max(1, math.ceil(math.acosh(1.0 / error) / per_step - DEGREE_SLACK))
-
-
-# -- 1/x: the semi-iteration -------------------------------------------------------------------
-def semi_iteration_chain(
-    contribution: Callable[[Array], Array], right: Array, a: float, b: float, steps: int
-) -> Chain:
-    """q(S) right, q ~ 1/x on [a, b]; yields ``contribution(v)`` and is sent its mean S v.
-
-    steps - 1 products; spec(q(S) S) lies in 1 +- 1/T_steps((b+a)/(b-a)).
-    """
-    centre = (b + a) / 2
-    half = (b - a) / 2
-    x = right / centre
-    if half <= 0:
-        return x
-    previous = np.zeros_like(right)
-    rho = half / centre
-    for _ in range(steps - 1):
-        image = yield contribution(x)
-        rho_next = 1.0 / (2.0 * centre / half - rho)
-        following = (
-            x + (rho_next * rho) * (x - previous) + (2.0 * rho_next / half) * (right - image)
-        )
-        previous = x
-        x = following
-        rho = rho_next
-    return x

@@ -112,13 +112,10 @@ class RealizedMethod(Method):
     scale: float | None = option(
         None, float, "s^2 of z = s z~ in units of the balanced scale", only=["averaged"]
     )
-    normalizer: str | None = option(
-        None, str, "kind of q ~ S^-1", choices=("semi-iteration", "deflation"), only=["averaged"]
-    )
     inner: int | None = option(
         None,
         int,
-        "size of the normalizer: steps, deflated vectors, or polynomial degree",
+        "size of the normalizer: deflated vectors, or polynomial degree",
         only=["averaged", "canonical", "certified"],
     )
     outer: int | None = option(
@@ -191,7 +188,7 @@ class RealizedMethod(Method):
         if work.stack is not None and self.realization == "averaged":
             return replace(self, realization="stack").realize(work, request)
         if self.realization == "averaged":
-            own = self._set("scale", "normalizer", "inner", "outer", "lanczos", "floor")
+            own = self._set("scale", "inner", "outer", "lanczos", "floor")
             wanted = Wanted(
                 **own,
                 certificates=given,

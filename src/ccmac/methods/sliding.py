@@ -239,11 +239,9 @@ class CrossSliding(ConvexMethod):
         Spectral constants you vouch for; the rest is estimated.
     scale : float, optional
         S^2 of z = s z~ in units of the balanced scale (averaged only).
-    normalizer : {"semi-iteration", "deflation"}, optional
-        Kind of q ~ S^-1 (averaged only).
     inner : int, optional
-        Size of the normalizer: steps, deflated vectors, or polynomial degree (averaged,
-        canonical, certified only).
+        Size of the normalizer: deflated vectors, or polynomial degree (averaged, canonical,
+        certified only).
     outer : int, optional
         Degree of the Chebyshev correction over both channels (averaged only).
     floor : float, optional

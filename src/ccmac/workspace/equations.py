@@ -48,7 +48,6 @@ from numpy.typing import NDArray
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.blocks import LocalFamily, dense, powers
-from ccmac.linalg.chebyshev import Chain, semi_iteration_chain, smallest_degree
 from ccmac.linalg.extended import Long, norm
 from ccmac.linalg.lanczos import Krylov
 from ccmac.linalg.ranks import RowSpace, rank_cut, redundant, row_space
@@ -285,12 +284,10 @@ class SharedEquations:
         self.spaces = own_spaces(problem, "D")
         self.family = orthonormal_rows("D", self.spaces, runtime.ledger, not self.empty)
         self.right = self._coordinates(problem)
-        self.interval = (1.0, 1.0)
-        self.steps = 1
         self._target: Array | Piggyback = np.zeros((1, self.q))
         self.scale = 1.0
-        # Orthonormal eigenvectors spanning Range(S_D), known to all; None: semi-iterate.
-        self.span: Array | None = None
+        # Orthonormal eigenvectors spanning Range(S_D), known to all
+        self.span = np.zeros((0, self.q))
         self._values = np.zeros(0)
 
     def _coordinates(self, problem: Problem) -> Array:
@@ -331,7 +328,7 @@ class SharedEquations:
         self._target = self.runtime.piggyback(self._rows())
 
     def copied(self) -> SharedEquations:
-        """The same equations, whose interval or span may be fixed apart (nothing is copied)."""
+        """The same equations, whose span may be fixed apart (nothing is copied)."""
         return copy.copy(self)
 
     def at_scale(self, s: float) -> SharedEquations:
@@ -346,10 +343,6 @@ class SharedEquations:
         other._target = np.zeros((1, self.q))
         return other
 
-    def fix(self, interval: tuple[float, float], error: float) -> None:
-        """The interval of S_D and the least degree whose error is at most ``error``."""
-        self.interval, self.steps = interval, smallest_degree(*interval, error)
-
     def fix_span(self, krylov: Krylov) -> None:
         """Range(S_D) is spanned completely: the channel becomes an exact projection of the mean.
 
@@ -360,26 +353,12 @@ class SharedEquations:
         rotate = np.ascontiguousarray(vectors[:, keep].T)
         self.span = rotate @ krylov.basis
         self._values = values[keep]
-        self.interval = (1.0, 1.0)
-        self.steps = 0
 
-    def chain(self, mean: Array) -> Chain:
-        """q(S_D)(S_D mean - target). Cost: ``steps`` averagings of q floats, 2 D each."""
-        if self.span is not None:
-            inside = (self.span @ mean[0]) @ self.span
-            point = ((self.span @ self.target[0]) / self._values) @ self.span
-            return np.asarray(inside - point / self.scale)[None]
-        image = yield self.gram_contribution(mean)
-        right = image - self.target / self.scale
-        result = yield from semi_iteration_chain(
-            self.gram_contribution, right, *self.interval, self.steps
-        )
-        return result
-
-    @property
-    def product_cost(self) -> Cost:
-        """Products of one :meth:`chain`."""
-        return Cost() if self.empty else Cost(D=2 * self.steps)
+    def violation(self, mean: Array) -> Array:
+        """What the equations lack at a mean of the copies, in Range(S_D); work of every agent."""
+        inside = (self.span @ mean[0]) @ self.span
+        point = ((self.span @ self.target[0]) / self._values) @ self.span
+        return np.asarray(inside - point / self.scale)[None]
 
     def multipliers(self, direction: Array) -> list[Array]:
         """delta_i = D_i direction in the user's rows: sum_i D_i' delta_i = n S_D direction."""

@@ -42,7 +42,7 @@ networks: [ring, path]
 methods:
   - name: cross-apapc
     paper: {realization: canonical, inner: 8, interval: tight}
-    practical: {scale: 1.0, normalizer: semi-iteration, inner: 2, outer: 1}
+    practical: {scale: 1.0, inner: 2, outer: 1}
 expect: {reached: all}
 """
 

@@ -139,8 +139,7 @@ class PrimalDualMethod(Method):
         wanted = Wanted(
             scale=self.scale,
             floor=0.01 if plain else None,
-            normalizer="semi-iteration",
-            inner=1,
+            inner=0,
             outer=1,
             certificates=self.certificates or Certificates(),
             target=request.target,

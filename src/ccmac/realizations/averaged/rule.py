@@ -11,6 +11,7 @@ precedence. Everything is executed and charged to ``setup``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -21,19 +22,13 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Costs
 from ccmac.linalg.blocks import frobenius, has_entries, multiply
-from ccmac.linalg.chebyshev import correction_interval, minimal_degree
+from ccmac.linalg.chebyshev import correction_interval
 from ccmac.linalg.lanczos import Krylov, lanczos
 from ccmac.linalg.nystrom import random_signs
 from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
 from ccmac.linalg.symmetric import gram_extremes
 from ccmac.linalg.tolerances import EPS, KERNEL
-from ccmac.realizations.averaged.system import (
-    AveragedSystem,
-    Deflation,
-    Gram,
-    Normalizer,
-    SemiIteration,
-)
+from ccmac.realizations.averaged.system import AveragedSystem, Deflation
 from ccmac.realizations.base import (
     Certificates,
     ExecutionObjective,
@@ -49,7 +44,7 @@ from ccmac.workspace.equations import SharedEquations, right_hand_sides
 
 BLOCKS = 3  # products with blocks: the vectors beyond the first third show what a deflation leaves
 LANCZOS_STEPS = 18
-SMALL = 40  # rows, or shared variables, whose whole range a Lanczos run spans
+SMALL = 40  # rows whose whole range a Lanczos run spans
 TOP_MARGIN = 1.1  # on the largest eigenvalue left, as Ritz values show it
 
 
@@ -57,15 +52,15 @@ TOP_MARGIN = 1.1  # on the largest eigenvalue left, as Ritz values show it
 class Wanted:
     """How the averaged realization is to be built; what is None is left to the rule.
 
-    ``floor`` takes the scale at which B's part of S has that share of A's, for objectives whose
-    curvature says nothing. ``stand_in`` balances with a strongly convex problem of that condition
-    number in place of one that is not (its constants stay true). ``target`` is the squared relative
+    ``inner`` 0 deflates nothing. ``floor`` takes the scale at which B's part of S has that share of
+    A's, for objectives whose curvature says nothing. ``stand_in`` balances with a strongly convex
+    problem of that condition number in place of one that is not (its constants stay true).
+    ``target`` is the squared relative
     error that the prediction is made for; ``by_multiplier``: the multiplier alone proves the
     tolerance.
     """
 
     scale: float | None = None
-    normalizer: str | None = None
     inner: int | None = None
     outer: int | None = None
     lanczos: int | None = None
@@ -82,7 +77,7 @@ class Normalized(NamedTuple):
     """The coupled rows with their normalizer, on what its interval rests, and a known block."""
 
     system: AveragedSystem
-    normalizer: Normalizer | None
+    normalizer: Deflation | None
     source: str
     block: Images | None = None
 
@@ -218,16 +213,13 @@ def _normalized(
         return _by_blocks(system, s, multiples, size, right, wanted)
     system = system.at_scale(s)
     system.prepare_target(right)
-    if supplied:
-        spectrum = Interval(float(given.mu_HC or 0.0), float(given.h or 0.0), "supplied")
-        return Normalized(system, _polynomial(spectrum, wanted.inner), spectrum.source)
     steps = wanted.lanczos or (coupling.m + 1 if small else LANCZOS_STEPS)
     noise = rng.standard_normal(coupling.width)[None]
     fresh = rng if small else None
     krylov = lanczos(work.runtime, system.gram_contribution, noise, steps, rng=fresh)
     spectrum = _spectrum(krylov, multiples, s)
-    if wanted.normalizer == "semi-iteration":
-        return Normalized(system, _polynomial(spectrum, wanted.inner), spectrum.source)
+    if supplied:
+        spectrum = Interval(float(given.mu_HC or 0.0), float(given.h or 0.0), "supplied")
     return Normalized(system, _deflation(krylov, spectrum, wanted.inner), spectrum.source)
 
 
@@ -248,10 +240,10 @@ def _square_norm(block: Any) -> float:
     return frobenius(block) ** 2
 
 
-def _polynomial(spectrum: Interval, steps: int | None) -> SemiIteration:
-    """Chebyshev semi-iteration, by default the least degree with spectrum in [11/15, 19/15]."""
-    steps = steps or minimal_degree(spectrum.low, spectrum.high)
-    return SemiIteration(spectrum.low, spectrum.high, steps)
+def _plain(m: int, low: float, high: float) -> Deflation:
+    """Nothing deflated: a multiple of the identity for a spectrum in [low, high]."""
+    none = np.zeros((0, m))
+    return Deflation(none, none, np.zeros((0, 0)), low, high)
 
 
 # -- from blocks of vectors, where B_i = beta_i I --------------------------------------------------
@@ -295,12 +287,11 @@ def _by_blocks(
     return Normalized(system.at_scale(s), normalizer, "proved", block)
 
 
-def _left_by_blocks(span: RitzBlocks, s: float, floor: float, wanted: Wanted) -> Normalizer:
-    """Deflation at scale s, or a polynomial where that is asked for; no communication."""
+def _left_by_blocks(span: RitzBlocks, s: float, floor: float, wanted: Wanted) -> Deflation:
+    """Deflation at scale s; no communication."""
     shift = s * s * floor
-    if wanted.normalizer == "semi-iteration":
-        high = TOP_MARGIN * (float(span.values[0]) + shift)
-        return _polynomial(Interval(shift, high), wanted.inner)
+    if wanted.inner == 0:
+        return _plain(len(span.blocks[0]), shift, TOP_MARGIN * (float(span.values[0]) + shift))
     most = span.size if span.exhausted else span.size - 1
     third = max(span.size // BLOCKS, 1)
     r = min(wanted.inner or (span.size if span.exhausted else third), most)
@@ -321,7 +312,7 @@ def _squares(blocks: list[Any]) -> Array:
     return np.array(rows)
 
 
-def _gram(blocks: list[Any], m: int) -> Gram:
+def _gram(blocks: list[Any], m: int) -> Callable[[Array], Array]:
     """W -> A_i A_i'W, agent by agent."""
 
     def own(W: Array) -> Array:
@@ -353,15 +344,15 @@ def _spectrum(krylov: Krylov, multiples: Array | None, s: float) -> Interval:
     return Interval(low, high, "exhausted" if exhausted else "estimated")
 
 
-def _deflation(krylov: Krylov, spectrum: Interval, wanted: int | None) -> Normalizer:
+def _deflation(krylov: Krylov, spectrum: Interval, wanted: int | None) -> Deflation:
     """All of an exhausted Krylov space, else the first two thirds of its vectors; no messages.
 
     The steps beyond the deflated vectors show what is left of the top. Where the space is exhausted
     but does not span Range(S), repeated eigenvalues may be left, within the spectrum.
     """
     k = krylov.steps
-    if k == 0:
-        return _polynomial(spectrum, 1)
+    if k == 0 or wanted == 0:
+        return _plain(krylov.vectors.shape[1], spectrum.low, spectrum.high)
     T = krylov.tridiagonal()
     if krylov.exhausted:
         values, vectors = np.linalg.eigh(T)
@@ -383,22 +374,14 @@ def _deflation(krylov: Krylov, spectrum: Interval, wanted: int | None) -> Normal
 
 
 def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
-    """Lanczos on S_D: its whole range when q is small, else its interval with margins."""
+    """Lanczos on S_D until its whole range is spanned: an averaging for each of its dimensions."""
     runtime = shared.runtime
-    q = shared.q
-    small = q <= SMALL
-    seed = rng.standard_normal((1, q))
-    steps = q + 1 if small else LANCZOS_STEPS
-    start = runtime.average(shared.gram_contribution(seed))
-    krylov = lanczos(runtime, shared.gram_contribution, start, steps, rng=rng if small else None)
-    if krylov.complete and krylov.steps:
+    ranks = runtime.piggyback(np.array([[float(space.rank)] for space in shared.spaces]))
+    start = runtime.average(shared.gram_contribution(rng.standard_normal((1, shared.q))))
+    steps = min(shared.q, int(ranks.value[0])) + 1
+    krylov = lanczos(runtime, shared.gram_contribution, start, steps, rng=rng)
+    if krylov.steps:
         shared.fix_span(krylov)
-        return
-    values = np.linalg.eigvalsh(krylov.tridiagonal()) if krylov.steps else np.ones(1)
-    positive = values[values > KERNEL * values[-1]]
-    margins = (1 - 1e-9, 1 + 1e-9) if krylov.exhausted else (0.5, 1.1)
-    # Of the polynomial in S_D.
-    shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), 0.2)
 
 
 def _fix_interval(

@@ -7,16 +7,15 @@ enters the methods, so q ~ 1/x replaces the square of a polynomial for x^{-1/2}:
 instead of 2(deg + 1). Same row spaces, hence the same cross factor, as the canonical channels of
 the scaled problem.
 
-Normalizers of the coupled rows, q ~ S^{-1}, act on vectors of m floats that every agent holds, as
-a polynomial in S or by deflation.
+The normalizer of the coupled rows, q ~ S^{-1}, acts on vectors of m floats that every agent holds:
+deflation, without rounds. Of S_D all know the whole range: q(S_D) S_D is the projection on it.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,9 +23,8 @@ import numpy as np
 from ccmac.angles.principal import weighted_extremes
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import Chain, growth, semi_iteration_chain
 from ccmac.realizations.base import AffineSystem, Interval
-from ccmac.runtime.base import Piggyback, Runtime
+from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 from ccmac.workspace.equations import Coupling, LocalEquations, SharedEquations, right_hand_sides
@@ -34,58 +32,9 @@ from ccmac.workspace.equations import Coupling, LocalEquations, SharedEquations,
 Gram = Callable[[Array], Array]
 
 
-class Normalizer(ABC):
-    """q ~ S^{-1} on common m-vectors; ``spread`` (a, b) bounds spec(q(S) S)."""
-
-    averagings: int
-    low: float  # of the spectrum of S
-    spread: tuple[float, float]
-
-    @abstractmethod
-    def chain(self, gram: Gram, right: Array) -> Chain:
-        """q(S) right; ``gram`` is what the agents put into the mean S h."""
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """Kind and size, for the plan."""
-
-    @abstractmethod
-    def widened(self) -> Normalizer:
-        """The same, trusting the top of the spectrum of S four times less."""
-
-
 @dataclass(frozen=True)
-class SemiIteration(Normalizer):
-    """Chebyshev semi-iteration of ``steps`` steps on [low, high]."""
-
-    low: float
-    high: float
-    steps: int
-
-    @property
-    def averagings(self) -> int:  # type: ignore[override]
-        return self.steps - 1 if self.high > self.low else 0
-
-    @property
-    def spread(self) -> tuple[float, float]:  # type: ignore[override]
-        """1 -+ 1/T_steps."""
-        error = 1.0 / growth(self.steps, self.low, self.high)
-        return 1.0 - error, 1.0 + error
-
-    def __str__(self) -> str:
-        return f"semi-iteration {self.steps}"
-
-    def widened(self) -> SemiIteration:
-        """[low/2, 4 high]."""
-        return SemiIteration(0.5 * self.low, 4.0 * self.high, self.steps)
-
-    def chain(self, gram: Gram, right: Array) -> Chain:
-        return semi_iteration_chain(gram, right, self.low, self.high, self.steps)
-
-
-@dataclass(frozen=True)
-class Deflation(Normalizer):
-    """W T^{-1} W' + m0 (I - E)(I - E)', E = W T^{-1} (S W)', on Lanczos vectors W; no rounds.
+class Deflation:
+    """q = W T^{-1} W' + m0 (I - E)(I - E)', E = W T^{-1} (S W)', on Ritz vectors W; no rounds.
 
     spec = {1} and m0 [low, top]: ``top`` is the largest eigenvalue of S left after the deflation
     and m0 = 2/(low + top).
@@ -97,32 +46,26 @@ class Deflation(Normalizer):
     low: float
     top: float
 
-    averagings = 0
-
     @property
     def weight(self) -> float:
         """m0."""
         return 2.0 / (self.low + self.top)
 
     @property
-    def spread(self) -> tuple[float, float]:  # type: ignore[override]
-        """m0 low, m0 top (they enclose 1)."""
+    def spread(self) -> tuple[float, float]:
+        """Ends of q(S) S: m0 low, m0 top (they enclose 1)."""
         return self.weight * self.low, self.weight * self.top
 
     def __str__(self) -> str:
+        """Kind and size, for the plan."""
         return f"deflation {len(self.basis)}"
 
     def widened(self) -> Deflation:
-        """top x 4, low / 2."""
+        """The same, trusting the top of the spectrum of S four times less."""
         return Deflation(self.basis, self.images, self.inverse, 0.5 * self.low, 4.0 * self.top)
 
-    def chain(self, gram: Gram, right: Array) -> Chain:
-        """Dense work on what every agent holds."""
-        return self.apply(right)
-        yield  # a generator without averagings
-
     def apply(self, right: Array) -> Array:
-        """P right."""
+        """q(S) right: dense work on what every agent holds."""
         W = self.basis
         SW = self.images
         inner = self.inverse @ (W @ right[0])
@@ -147,7 +90,7 @@ class AveragedSystem(AffineSystem):
         self.runtime = space.runtime
         self.consensus = self.runtime.n > 1 and space.q > 0
         self.empty = coupling.empty and local.empty and shared.empty and not self.consensus
-        self.normalizer: Normalizer | None = None
+        self.normalizer: Deflation | None = None
         self.interval = Interval(1.0, 1.0)
         self.local_point = local.point
         self.width = coupling.width
@@ -198,21 +141,15 @@ class AveragedSystem(AffineSystem):
         return other
 
     def finish(
-        self, normalizer: Normalizer | None, cosine: float, source: str, common: bool
+        self, normalizer: Deflation | None, cosine: float, source: str, common: bool
     ) -> None:
         """Fix the normalizer and the joint interval: weighted projectors at cosine c."""
         self.normalizer = normalizer
         first = (1.0, 1.0) if normalizer is None else normalizer.spread
-        second = (1.0, 1.0)
-        if not self.shared.empty:
-            error = 1.0 / growth(self.shared.steps, *self.shared.interval)
-            second = (1.0 - error, 1.0 + error)
         if not self.local.empty:
             first = (min(first[0], 1.0), max(first[1], 1.0))
-        if self.consensus:
-            second = (min(second[0], 1.0), max(second[1], 1.0))
-        low, _ = weighted_extremes(first[0], second[0], cosine)
-        _, high = weighted_extremes(first[1], second[1], 1.0 if common else cosine)
+        low, _ = weighted_extremes(first[0], 1.0, cosine)
+        _, high = weighted_extremes(first[1], 1.0, 1.0 if common else cosine)
         self.interval = Interval(low, high, source)
 
     def widen(self) -> None:
@@ -250,8 +187,7 @@ class AveragedSystem(AffineSystem):
 
     @property
     def turn(self) -> float:
-        low, high = self.shared.interval  # (1, 1) where nothing is iterated
-        return self.interval.high + high / low
+        return self.interval.high + 1.0
 
     # -- S ------------------------------------------------------------------------------------
     def gram_contribution(self, multiplier: Array) -> Array:
@@ -260,11 +196,6 @@ class AveragedSystem(AffineSystem):
         if not self.local.empty:
             gx = gx - self.local.project(gx)
         return self.coupling.contributions(gx, gz)[0]
-
-    @property
-    def gram_cost(self) -> Cost:
-        """Products of one :meth:`gram_contribution`."""
-        return 2 * self.coupling.product_cost() + self.local.cost
 
     # -- the residual ---------------------------------------------------------------------------
     def _channels(self, w: Array) -> tuple[Array, Array, Array, Array]:
@@ -276,19 +207,14 @@ class AveragedSystem(AffineSystem):
         kernel_x = x if self.local.empty else x - projected
         parts = self.coupling.contributions(kernel_x, z, with_z=True)
         coupled, mean_z = self.runtime.combine(parts)
-        chains: list[Chain] = []
+        multiplier = self.zero_multiplier()
         if self.normalizer is not None:
-            right = coupled - self.target
-            chains.append(self.normalizer.chain(self.gram_contribution, right))
-        if not self.shared.empty:
-            chains.append(self.shared.chain(mean_z))
-        results = lockstep(self.runtime, chains)
-        multiplier = results.pop(0) if self.normalizer is not None else self.zero_multiplier()
-        shared = results.pop(0) if results else np.zeros((1, 0))
+            multiplier = self.normalizer.apply(coupled - self.target)
+        shared = np.zeros((1, 0)) if self.shared.empty else self.shared.violation(mean_z)
         return projected, multiplier, mean_z, shared
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        """G w - g; one averaging of m + q floats plus those of the normalizers."""
+        """G w - g; one averaging of m + q floats."""
         projected, multiplier, mean_z, shared = self._channels(w)
         out = np.empty_like(w)
         out_x = self.space.x(out)
@@ -317,58 +243,8 @@ class AveragedSystem(AffineSystem):
 
     @property
     def cost(self) -> Cost:
-        """One residual: 2 affine calls, their products, averagings in lockstep."""
-        return self.cost_with(0 if self.normalizer is None else self.normalizer.averagings)
-
-    def cost_with(self, averagings: int) -> Cost:
-        """Cost of one residual with a normalizer of that many averagings."""
-        product = self.coupling.product_cost()
-        cost = Cost(affine=2) + product + self.local.cost
-        width = self.coupling.width
-        q = self.coupling.q
-        cost = cost + self.runtime.average_cost(width + q)
-        chains: list[tuple[int, int]] = []
-        if not self.coupling.empty:
-            cost = cost + product + self.local.cost + averagings * self.gram_cost
-            chains.append((averagings, self.coupling.width))
-        if not self.shared.empty:
-            cost = cost + self.shared.product_cost
-            chains.append((self.shared.steps, self.coupling.q))
-        return cost + lockstep_cost(self.runtime, chains)
-
-
-def lockstep(runtime: Runtime, chains: Sequence[Chain]) -> list[Array]:
-    """Run chains together: generators that yield a contribution and receive its mean.
-
-    Rounds are those of the longest, bytes are those of all.
-    """
-    results: list[Array] = [np.zeros(0)] * len(chains)
-    pending: dict[int, Array] = {}
-
-    def advance(k: int, mean: Array | None) -> None:
-        try:
-            pending[k] = chains[k].send(mean)  # type: ignore[arg-type]
-        except StopIteration as stop:
-            pending.pop(k, None)
-            results[k] = stop.value
-
-    for k in range(len(chains)):
-        advance(k, None)
-    while pending:
-        order = list(pending)
-        means = runtime.combine([pending[k] for k in order])
-        for k, mean in zip(order, means, strict=True):
-            advance(k, mean)
-    return results
-
-
-def lockstep_cost(runtime: Runtime, chains: Sequence[tuple[int, int]]) -> Cost:
-    """Static communication cost of chains given as (averagings, width)."""
-    cost = Cost()
-    begun = 0
-    for end in sorted({steps for steps, _ in chains if steps}):
-        order = [k for k, (steps, _) in enumerate(chains) if begun < steps]
-        width = sum(chains[k][1] for k in order)
-        cost = cost + (end - begun) * runtime.average_cost(width)
-        begun = end
-    return cost
+        """One residual: 2 affine calls, their products, an averaging."""
+        products = self.coupling.product_cost() + self.local.cost
+        cost = Cost(affine=2) + products
+        cost = cost + self.runtime.average_cost(self.coupling.width + self.coupling.q)
+        return cost if self.coupling.empty else cost + products
