@@ -120,6 +120,8 @@ OBJECTIVES = (
     "Quadratic",
     "Custom",
     "MaxAffine",
+    "Simplex",
+    "Halfspace",
     "Multinomial",
 )
 for name in OBJECTIVES:

@@ -13,6 +13,7 @@ from ccmac.objectives import (
     ConcomitantHuber,
     Custom,
     ElasticNet,
+    Halfspace,
     Hinge,
     Huber,
     Intercept,
@@ -26,9 +27,11 @@ from ccmac.objectives import (
     Quadratic,
     Ridge,
     Separable,
+    Simplex,
     SquaredDistance,
     Sum,
     Tweedie,
+    named,
 )
 
 D = 3
@@ -62,10 +65,12 @@ def _psd(size: int, rank: int) -> np.ndarray:
     return root.T @ root
 
 
+@named("tests: length")
 def _length(x: np.ndarray, z: np.ndarray) -> float:
     return float(np.sqrt(1 + x**2).sum() + z @ z)
 
 
+@named("tests: slope of the length")
 def _slope(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x / np.sqrt(1 + x**2), 2 * z
 
@@ -152,6 +157,8 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: Box(np.full(N, -0.3), np.inf),
         lambda: Box(high=np.linspace(0, 1, N)),
     ],
+    "Halfspace": [lambda: Halfspace(_y(N), 0.5), lambda: Halfspace(np.arange(N), -1.0)],
+    "Simplex": [Simplex, lambda: Simplex(2.5)],
     "MaxAffine": [lambda: MaxAffine(_matrix(6, N), _y(6)), lambda: MaxAffine(_sparse(6, N))],
     "Sum": [
         lambda: Logistic(y=_signs(N)) + SquaredDistance(0.2, _y(N)),
@@ -160,6 +167,7 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: Sum(L1(0.3), Box(-0.4, 0.6), SquaredDistance(0.5, _y(N))),
         lambda: Sum(Quadratic(np.linspace(0, 2, N), _y(N)), L1(0.2, _y(N)), Box(-1, 0.7)),
         lambda: Sum(Logistic(y=_signs(N)), Huber(y=_y(N), delta=0.4), Hinge(y=_signs(N))),
+        lambda: Sum(ElasticNet(0.1, 0.3), Box(0.0, 0.6), Halfspace(np.arange(N), 3.0)),
         lambda: MaxAffine(_matrix(6, N)) + SquaredDistance(0.3),
         lambda: Huber(_matrix(6, N)) + Logistic(_matrix(6, N, 8), _signs(6)),
     ],

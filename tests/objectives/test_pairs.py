@@ -16,6 +16,7 @@ from ccmac.objectives import (
     Custom,
     ElasticNet,
     Function,
+    Halfspace,
     Hinge,
     Huber,
     Intercept,
@@ -28,6 +29,7 @@ from ccmac.objectives import (
     Quadratic,
     Ridge,
     Separable,
+    Simplex,
     SquaredDistance,
     Sum,
     Tweedie,
@@ -37,7 +39,7 @@ from ccmac.objectives.loss import Loss
 N = 5
 RNG = np.random.default_rng(4)
 M, ROOT = RNG.standard_normal((2, 4, N))
-T, G, _ = RNG.standard_normal((3, N))
+T, G, A = RNG.standard_normal((3, N))
 SIGNS = np.array([1.0, -1.0, 1.0, -1.0, -1.0])
 OTHER = np.array([1.0, 1.0, -1.0, -1.0, 1.0])
 
@@ -61,6 +63,7 @@ QUADRATIC: dict[str, Function] = {
     "sparse": LeastSquares(sp.csr_array(M), np.ones(4)),
     "full ridge": Ridge(M, np.ones(4), 0.3),
 }
+ROWS: dict[str, Function] = {"halfspace": Halfspace(A, -0.4), "simplex": Simplex(1.5)}
 NONE: dict[str, Function] = {
     "logistic of M": Logistic(M, np.ones(4)),
     "huber of M": Huber(M),
@@ -74,19 +77,21 @@ WHOLE: dict[str, Function] = {
     "intercept": Intercept(Logistic(y=SIGNS, weight=1.5)),
     "hinge with intercept": Intercept(Hinge(y=OTHER, weight=np.linspace(0.5, 1.5, N))),
 }
-TABLE = {**ENTRYWISE, **QUADRATIC, **NONE, **WHOLE}
+TABLE = {**ENTRYWISE, **QUADRATIC, **ROWS, **NONE, **WHOLE}
 PLAIN = ("distance", "ridge")  # gradients a v - s: they merge with anything
 
 
 def claimed(first: str, second: str) -> bool:
-    """By the mathematics: one part with a prox, or one solve; a box clips."""
+    """By the mathematics: one part with a prox, or one solve; a box clips, a linear row on top."""
     pair = {first, second}
     if pair & NONE.keys():
         return False
+    if "halfspace" in pair:  # one root, whatever else has a prox
+        return not pair <= ROWS.keys()
     if pair & {*PLAIN}:
         return True
-    if "box" in pair:
-        return pair <= ENTRYWISE.keys()
+    if pair & {"simplex", "box"}:
+        return bool(pair & ENTRYWISE.keys()) and pair <= {*ENTRYWISE, "simplex"}
     return pair <= {*QUADRATIC, "diagonal"}
 
 
@@ -99,6 +104,10 @@ def cvxpy_form(f: Function, u: cp.Expression) -> tuple[cp.Expression, list[cp.Co
         ends = (np.broadcast_to(end, N) for end in (f.low, f.high))
         low, high = (np.clip(end, -100.0, 100.0) for end in ends)
         return cp.Constant(0.0), [u >= low, u <= high]
+    if isinstance(f, Halfspace):
+        return cp.Constant(0.0), [f.a @ u <= f.b]
+    if isinstance(f, Simplex):
+        return cp.Constant(0.0), [u >= 0, cp.sum(u) == f.radius]
     if "quadratic" in f.capabilities:
         H, g, _ = f.quadratic_at(N)
         dense = H.toarray() if sp.issparse(H) else H
@@ -154,6 +163,28 @@ def test_claims_and_results(second: str) -> None:
         assert_prox(total, v, f"{first} + {second}")
 
 
+def test_a_row_on_top_of_several_that_are_solved_with() -> None:
+    """Where the row is met with equality: the closed form with one multiplier."""
+    total = Sum(*QUADRATIC.values(), SquaredDistance(0.5), Halfspace(A, -2.0))
+    step = np.linspace(0.3, 2.0, N)
+    H, g, _ = Sum(*QUADRATIC.values(), SquaredDistance(0.5)).quadratic_at(N)
+    K = np.asarray(H) + np.diag(1 / step)
+    free = np.linalg.solve(K, T / step + g)
+    turned = np.linalg.solve(K, A)
+    assert A @ free > -2.0
+    expected = free - (A @ free + 2.0) / (A @ turned) * turned
+    np.testing.assert_allclose(total.prox_at(T, step), expected, atol=1e-12)
+
+
 def test_bounds_that_exclude_each_other_are_refused() -> None:
     with pytest.raises(InputError, match="no common point"):
         Sum(Box(0, 1), Box(2, 3))
+    for one, other in (
+        (Simplex(1.0), Box(0.0, 0.2)),
+        (Simplex(1.0), Box(np.full(3, 0.5), 1.0)),
+        (Halfspace(np.ones(3), -1.0), Box(0, 1)),
+    ):
+        with pytest.raises(InputError, match="no common point"):
+            (one + other).prox_at(np.zeros(3), 1.0)
+    with pytest.raises(InputError, match="zero"):
+        Halfspace(np.zeros(3))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import cvxpy as cp
 import numpy as np
 import pytest
 
 import ccmac
 from ccmac.inputs import Array
-from ccmac.objectives import L1, Custom, SquaredDistance, Sum
+from ccmac.objectives import L1, Custom, SquaredDistance, Sum, named
 
 SHIFTS = np.random.default_rng(0).standard_normal((3, 4))
 ROWS = np.random.default_rng(1).standard_normal((3, 2, 4))
@@ -43,3 +45,21 @@ def test_a_custom_loss_with_a_kink(hessian: bool, method: str) -> None:
     assert result.plan.method == method
     assert result.status == "optimal"
     assert result.objective == pytest.approx(value.value, rel=1e-6)
+
+
+@named("half square")
+def half_square(x: Array, z: Array) -> float:
+    return float(x @ x) / 2
+
+
+@named("half square: gradient")
+def half_square_gradient(x: Array, z: Array) -> tuple[Array, Array]:
+    return x, z
+
+
+def test_it_is_saved_by_its_names(tmp_path: Path) -> None:
+    f = Sum(Custom(half_square, half_square_gradient, smoothness=1.0, strong_convexity=1.0), L1())
+    ccmac.Problem([ccmac.Agent(f, A=[[1.0, 2.0]], b=[1.0])], q=0).save(tmp_path / "p")
+    [agent] = ccmac.Problem.load(tmp_path / "p").agents.values()
+    point = np.array([1.0, -2.0])
+    assert agent.objective.value(point, np.zeros(0)) == f.value(point, np.zeros(0)) == 5.5

@@ -1,21 +1,35 @@
-"""``ccmac complexity``: the theory's orders for this problem."""
+"""``ccmac complexity``: the theory's orders for this problem, next to measured counts."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from ccmac.cli.options import AsJson, ProblemDir, fitted, load, opt, print_json, table
+from ccmac.api import solve
+from ccmac.cli.options import (
+    AsJson,
+    Chosen,
+    ProblemDir,
+    fitted,
+    grouped,
+    load,
+    opt,
+    print_json,
+    table,
+)
 from ccmac.network import HELP, Network
 from ccmac.paper.complexity import Complexity, complexity
+from ccmac.problem import Problem
+from ccmac.results import Result
 
 EPILOG = (
-    "Example: `ccmac complexity my-problem --network ring`\n\n"
+    "Example: `ccmac complexity my-problem --network ring --measure`\n\n"
     "Orders leave constants out: they tell how the work grows, not what it will be."
 )
-UNITS = ("gradients", "affine", "products", "A", "B", "C", "D", "rounds", "modelled_rounds")
+MEASURED = ("gradients", "affine", "products", "A", "B", "C", "D", "rounds", "modelled_rounds")
 NAMES = {
     "kappa_f": "condition of the objective",
     "cross_factor": "cross factor chi",
@@ -30,6 +44,7 @@ NAMES = {
 }
 
 
+@grouped
 def show(
     problem_dir: ProblemDir,
     *,
@@ -39,6 +54,10 @@ def show(
         float | None, opt("R >= ||w0 - w*||: adds the rows for convex objectives.")
     ] = None,
     energy_radius: Annotated[float, opt("R_E of the primitive ledger.")] = 1.0,
+    measure: Annotated[
+        bool, opt("Solve the problem and show its counts too.", "--measure")
+    ] = False,
+    chosen: Chosen,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate the orders of the theory for a problem: who would need how much of what.
@@ -47,14 +66,37 @@ def show(
     products with the blocks and neighbor rounds.
     """
     problem, graph = load(problem_dir, network)
+    asked = chosen.method()
+    result = solve(problem, graph, asked, tol) if measure else None
+    if radius is None and result is not None and result.status == "optimal":
+        radius = _radius(problem, result)
     found = complexity(problem, graph, tol=tol, radius=radius, energy_radius=energy_radius)
     if as_json:
-        print_json({"network": graph.name, **found.as_dict()})
+        counts = None if result is None else _counts(result)
+        print_json({"network": graph.name, **found.as_dict(), "measured": counts})
         return
-    _print(found, graph)
+    _print(found, graph, result)
 
 
-def _print(found: Complexity, network: Network) -> None:
+def _radius(problem: Problem, result: Result) -> float | None:
+    """||w*|| of (x, copies of z): the distance of the zero start, known once solved."""
+    squares = sum(float(x @ x) for x in result.x) + problem.n * float(np.sum(result.z**2))
+    return math.sqrt(squares) if squares > 0 else None
+
+
+def _counts(result: Result) -> dict[str, Any]:
+    plan = result.plan
+    return {
+        "method": None if plan is None else plan.method,
+        "realization": None if plan is None else plan.realization,
+        "status": result.status,
+        "iterations": result.iterations,
+        "setup": dict(result.ledger.of("setup")),
+        "solve": dict(result.ledger.of("solve")),
+    }
+
+
+def _print(found: Complexity, network: Network, result: Result | None) -> None:
     typer.echo(f"eps = {found.tol:g} on {network.name}")
     for name, words in NAMES.items():
         if not math.isnan(found.numbers[name]):
@@ -67,8 +109,17 @@ def _print(found: Complexity, network: Network) -> None:
     typer.echo("\n" + table("method|model|convexity|>gradients|>affine|>rounds|", rows) + "\n")
     parts = [f"{k} = {_number(found.primitive[k])}" for k in ("T", "Lambda_in", "Gamma_in")]
     typer.echo(f"The primitive ledger of CC-MAC: {', '.join(parts)}\n")
-    orders = [(unit, _number(found.primitive[unit])) for unit in UNITS if found.primitive.get(unit)]
-    typer.echo(table("unit|>order", orders) + "\n")
+    measured = {unit: "" if result is None else _counted(result, unit) for unit in MEASURED}
+    orders = [
+        (unit, _number(found.primitive.get(unit, math.nan)), count)
+        for unit, count in measured.items()
+        if found.primitive.get(unit) or count not in ("", "0")
+    ]
+    typer.echo(table("unit|>order|" + ("" if result is None else ">measured"), orders) + "\n")
+    if result is not None:
+        by = "" if result.plan is None else f" by {result.plan.method}, {result.plan.realization}"
+        ended = f"{result.status} after {result.iterations} iterations"
+        typer.echo(f"measured{by}: {ended}; solve phase only\n")
     if found.lift is not None and found.lift.rounds_per_iteration:
         lift = found.lift
         words = (
@@ -77,6 +128,12 @@ def _print(found: Complexity, network: Network) -> None:
             f"{lift.normalizers[1]}, outer degree {lift.outer_degree}."
         )
         typer.echo(fitted(words, indent=0))
+
+
+def _counted(result: Result, unit: str) -> str:
+    """Solve phase; ``products`` are those with any block."""
+    units = tuple("ABCD") if unit == "products" else (unit,)
+    return f"{sum(result.ledger[u] for u in units):,}"
 
 
 def _number(value: float) -> str:

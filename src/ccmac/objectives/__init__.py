@@ -8,7 +8,7 @@ from typing import Any
 from ccmac.objectives.base import Curvature, Function, Objective
 from ccmac.objectives.basic import L1, Box, MaxAffine, SquaredDistance
 from ccmac.objectives.concomitant import ConcomitantHuber
-from ccmac.objectives.custom import Custom
+from ccmac.objectives.custom import Custom, named
 from ccmac.objectives.deviance import Tweedie
 from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.least_squares import LeastSquares, Ridge
@@ -16,6 +16,7 @@ from ccmac.objectives.loss import Hinge, Huber, Logistic, Pinball
 from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
+from ccmac.objectives.sets import Halfspace, Simplex
 from ccmac.objectives.sum import ElasticNet, Limited, Sum
 from ccmac.texts import misnamed
 
@@ -26,6 +27,7 @@ __all__ = [
     "Custom",
     "ElasticNet",
     "Function",
+    "Halfspace",
     "Hinge",
     "Huber",
     "Intercept",
@@ -41,9 +43,11 @@ __all__ = [
     "Quadratic",
     "Ridge",
     "Separable",
+    "Simplex",
     "SquaredDistance",
     "Sum",
     "Tweedie",
+    "named",
 ]
 
 KINDS: Mapping[str, type[Objective]] = MappingProxyType(

@@ -14,9 +14,43 @@ from ccmac.inputs import Array, nonnegative, real_vector, whole
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.base import Curvature, Function, Objective, joint
 from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.texts import shown
 
 Blocks = Any
 """(u_x, u_z), or both in one concatenated array."""
+NAMED: dict[str, Callable[..., Any]] = {}
+CALLS = ("value", "gradient", "prox", "hessian")
+
+
+def named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function of your own, so that a saved :class:`Custom` may name it.
+
+    A file holds the name alone, and loading it executes nothing: import the module that has the
+    function first.
+
+    Parameters
+    ----------
+    name : str
+        The same in every program that saves or loads it.
+
+    Returns
+    -------
+    callable
+        A decorator that leaves the function as it is.
+
+    Examples
+    --------
+    >>> import ccmac
+    >>> @ccmac.objectives.named("plant: cost")
+    ... def cost(x, z):
+    ...     return float(x @ x)
+    """
+
+    def keep(function: Callable[..., Any]) -> Callable[..., Any]:
+        NAMED[name] = function
+        return function
+
+    return keep
 
 
 @dataclass
@@ -147,11 +181,34 @@ class Custom(Objective):
         )
 
     def state(self) -> Mapping[str, Any]:
-        """Code is not saved."""
-        raise InputError(
-            "Custom is Python code and cannot be saved; use an objective of the list, or let each "
-            "owner define it in a file of its own"
-        )
+        """The constants, and names of functions; InputError where one is not :func:`named`."""
+        state: dict[str, Any] = {
+            "smoothness": self.smoothness,
+            "strong_convexity": self.strong_convexity,
+            "dim": self._dim,
+            "lipschitz": self._lipschitz,
+        }
+        for call in CALLS:
+            function = getattr(self, f"_{call}")
+            known = [name for name, one in NAMED.items() if one is function]
+            if function is not None and not known:
+                raise InputError(
+                    "Custom is Python code and cannot be saved; give its functions names, "
+                    "@ccmac.objectives.named(...), or use an objective of the list"
+                )
+            state[call] = known[0] if known else None
+        return state
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Custom:
+        """By the names of functions that this program has imported."""
+        for call in CALLS:
+            if state[call] is not None and state[call] not in NAMED:
+                raise InputError(
+                    f"Custom, {call}: nothing here is named {shown(state[call])}; import your "
+                    "module that names it, then load"
+                )
+        return cls(**{**state, **{call: NAMED.get(state[call]) for call in CALLS}})
 
     @property
     def dim(self) -> int | None:

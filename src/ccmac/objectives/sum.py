@@ -27,6 +27,7 @@ from ccmac.objectives.custom import Custom, Joint
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
+from ccmac.objectives.sets import OneRow
 
 
 class Sum(Function):
@@ -37,7 +38,8 @@ class Sum(Function):
 
     The prox is offered where it costs no more than that of a part. Squared distances merge with the
     proximal term itself and leave the prox of one other part at a shifted point with a shorter
-    step; quadratics add up to one quadratic. On top of a coordinatewise part boxes clip.
+    step; quadratics add up to one quadratic. On top of a coordinatewise part boxes clip, and the
+    simplex is one root; a halfspace is one root on top of whatever has a prox.
 
     Parameters
     ----------
@@ -74,7 +76,10 @@ class Sum(Function):
         self.extended = all(part.extended for part in flat)
         self._plain = [known for part in flat if (known := part.isotropic()) is not None]
         self._boxes = [part for part in flat if isinstance(part, Box)]
-        self._others = [p for p in flat if p.isotropic() is None and not isinstance(p, Box)]
+        self._sets = [part for part in flat if isinstance(part, OneRow)]
+        rest = [part for part in flat if not isinstance(part, OneRow)]
+        self._rest = Sum(*rest) if self._sets and rest else None
+        self._others = [p for p in rest if p.isotropic() is None and not isinstance(p, Box)]
         self.capabilities = self._find_capabilities()
         self._check_bounds()
 
@@ -104,8 +109,11 @@ class Sum(Function):
             raise InputError("Sum: the boxes have no common point; widen the bounds")
 
     def _has_prox(self, offered: list[frozenset[str]]) -> bool:
-        if not all("prox" in c for c in offered):
+        if not all("prox" in c for c in offered) or len(self._sets) > 1:
             return False
+        if self._rest is not None:
+            fits = self._rest.coordinatewise or self._sets[0].least == -math.inf
+            return fits and "prox" in self._rest.capabilities
         clipped = not self._boxes or all(part.coordinatewise for part in self._others)
         return len(self._others) < 2 and clipped
 
@@ -139,11 +147,13 @@ class Sum(Function):
         return total
 
     def prox_at(self, v: Array, step: Step) -> Array:
-        """See the class: merge squared distances, then one prox, then the box."""
+        """See the class: merge squared distances, then one prox, then the box; or a row on top."""
         if "prox" not in self.capabilities:
             return super().prox_at(v, step)
         if self._merged is not None:
             return self._merged.prox_at(v, step)
+        if self._sets:
+            return self._sets[0].prox_with(self._rest, v, step)
         total, shift = self._isotropic_sum()
         shrink = 1.0 + step * total
         point = (v if shift is None else v + step * shift) / shrink

@@ -1,4 +1,4 @@
-"""YAML as plain data, each value with the path of keys that leads to it.
+"""YAML as plain data, each value with its line and the path of keys that leads to it.
 
 PyYAML's safe loader reads it. Aliases are refused, since a few of them stand for a billion values,
 and so is deep nesting. Every refusal is one InputError.
@@ -7,7 +7,7 @@ and so is deep nesting. Every refusal is one InputError.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -25,16 +25,20 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class Located:
-    """A value, the file and the path of keys that leads to it."""
+    """A value, the file, its lines by paths, and the path of keys that leads to the value."""
 
     value: Any
     file: str
+    lines: Mapping[str, int]
     path: str = ""
 
     def fail(self, message: str) -> NoReturn:
         """Raise an InputError that points at this value."""
         where = f"{cut(self.path, 2 * SHOWN)}: " if self.path else ""
-        raise InputError(f"{self.file}: {where}{message}")
+        raise InputError(f"{self.file}, line {self.lines.get(self.path, 1)}: {where}{message}")
+
+    def _inner(self, value: Any, path: str) -> Located:
+        return Located(value, self.file, self.lines, path)
 
     # -- scalars -----------------------------------------------------------------------------------
     def text(self, choices: Iterable[str] | None = None) -> str:
@@ -79,7 +83,7 @@ class Located:
             return [self]
         if not self.value:
             self.fail("the list is empty; give at least one entry")
-        return [Located(v, self.file, f"{self.path}[{k}]") for k, v in enumerate(self.value)]
+        return [self._inner(v, f"{self.path}[{k}]") for k, v in enumerate(self.value)]
 
     def each(self, read: Callable[[Located], T]) -> tuple[T, ...]:
         """``read`` applied to every entry."""
@@ -91,20 +95,38 @@ class Located:
         """A mapping whose keys are all ``known``, those ``needed`` among them."""
         if not isinstance(self.value, dict):
             self.fail(f"expected a mapping, got {_kind(self.value)}")
-        for key in self.value:
+        entries = {k: self._inner(v, f"{self.path}.{k}".lstrip(".")) for k, v in self.value.items()}
+        for key, entry in entries.items():
             if not isinstance(key, str):
-                self.fail(f"a key must be a text, got {_kind(key)}")
+                entry.fail(f"a key must be a text, got {_kind(key)}")
             if known is not None and key not in known:
-                self.fail(f"the key {shown(key)} is unknown; {nearest(key, known)}")
+                entry.fail(f"the key is unknown; {nearest(key, known)}")
         for key in needed:
-            if key not in self.value:
+            if key not in entries:
                 self.fail(f"the key {key!r} is missing")
-        above = f"{self.path}." if self.path else ""
-        return {k: Located(v, self.file, f"{above}{k}") for k, v in self.value.items()}
+        return entries
 
 
 def parse(text: str, file: str) -> Located:
     """The document of ``text``."""
+    value = load(text, file)
+    return Located(value, file, dict(_lines(yaml.compose(text, LOADER), "", 1)))
+
+
+def _lines(node: Any, path: str, line: int) -> Iterator[tuple[str, int]]:
+    """Paths of all values with their lines, those of their keys where they have one."""
+    yield path, line
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inner = f"{path}.{key.value}".lstrip(".")
+            yield from _lines(value, inner, key.start_mark.line + 1)
+    elif isinstance(node, yaml.SequenceNode):
+        for k, value in enumerate(node.value):
+            yield from _lines(value, f"{path}[{k}]", value.start_mark.line + 1)
+
+
+def load(text: str, file: str) -> Any:
+    """The values of a document, without their lines."""
     try:
         depth = 0
         for event in yaml.parse(text, LOADER):
@@ -116,7 +138,7 @@ def parse(text: str, file: str) -> Located:
                     f"{file}, line {line}: has an alias, or is nested more than {DEPTH} deep; "
                     "write it out"
                 )
-        return Located(yaml.load(text, LOADER), file)
+        return yaml.load(text, LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -124,7 +146,7 @@ def parse(text: str, file: str) -> Located:
         raise InputError(f"{file}, line {line}: not YAML: {cut(said)}") from None
     except (yaml.YAMLError, ValueError, LookupError) as error:
         reason = (str(error).splitlines() or ["unreadable"])[0]
-        raise InputError(f"{file}: not YAML: {cut(reason)}") from None
+        raise InputError(f"{file}, line 1: not YAML: {cut(reason)}") from None
 
 
 def read_yaml(path: Path, kind: type[T], writer: str, limit: int) -> T:
@@ -134,7 +156,7 @@ def read_yaml(path: Path, kind: type[T], writer: str, limit: int) -> T:
     except FileNotFoundError:
         raise InputError(f"{path}: not found; give a directory written by {writer}") from None
     try:
-        return msgspec.convert(parse(text, str(path)).value, kind)
+        return msgspec.convert(load(text, str(path)), kind)
     except msgspec.ValidationError as error:
         remedy = f"save it again with {writer}, or update ccmac"
         raise InputError(f"{path}: {unfit(error)}; {remedy}") from None

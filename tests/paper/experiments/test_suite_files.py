@@ -78,33 +78,33 @@ def test_every_bundled_suite_loads_in_every_profile_it_offers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "line", "words"),
     [
-        ("tol: 1e-4", "tol: tiny", "tol: expected a number"),
-        ("tol: 1e-4", "tol: 2", "outside"),
-        ("tol: 1e-4", "tolerance: 1e-4", "the key 'tolerance' is unknown"),
-        ("[a1a-like]", "[a1b]", "no data set is called 'a1b'"),
-        ("[a1a-like]", "[./absent.svm]", "does not exist"),
-        ("[4, 8]", "[4, 0]", "agents[1]: 0 is below 1"),
-        ("[4, 8]", "[]", "the list is empty"),
-        ("1.5}", "0.5}", "alpha[2].cross_factor: 0.5 lies outside"),
-        ("  - ring", "  - rings", "networks[0]: 'rings' is unknown"),
-        ("  - ring", "  - grid: {rows: 2, cols: 4}", "8 agents"),
-        ("  - ring", "  - random_regular", "needs its parameters"),
-        ("p: 0.5", "p: 1.5", "networks[1].erdos_renyi.p"),
-        ("cross-apapc", "cross-apap", "did you mean 'cross-apapc'?"),
-        ("realization", "realisation", "did you mean 'realization'?"),
-        ("reached: all", "reached: most", "expected a whole number"),
-        ("tol: 1e-4", "tol: !!python/object:os.system x", "could not determine a constructor"),
-        ("[4, 8]", "[4, 8", "not YAML"),
+        ("tol: 1e-4", "tol: tiny", 2, "tol: expected a number"),
+        ("tol: 1e-4", "tol: 2", 2, "outside"),
+        ("tol: 1e-4", "tolerance: 1e-4", 2, "the key is unknown"),
+        ("[a1a-like]", "[a1b]", 3, "no data set is called 'a1b'"),
+        ("[a1a-like]", "[./absent.svm]", 3, "does not exist"),
+        ("[4, 8]", "[4, 0]", 4, "agents[1]: 0 is below 1"),
+        ("[4, 8]", "[]", 4, "the list is empty"),
+        ("1.5}", "0.5}", 6, "alpha[2].cross_factor: 0.5 lies outside"),
+        ("  - ring", "  - rings", 8, "networks[0]: 'rings' is unknown"),
+        ("  - ring", "  - grid: {rows: 2, cols: 4}", 8, "8 agents"),
+        ("  - ring", "  - random_regular", 8, "needs its parameters"),
+        ("p: 0.5", "p: 1.5", 9, "networks[1].erdos_renyi.p"),
+        ("cross-apapc", "cross-apap", 11, "did you mean 'cross-apapc'?"),
+        ("realization", "realisation", 12, "did you mean 'realization'?"),
+        ("reached: all", "reached: most", 13, "expected a whole number"),
+        ("tol: 1e-4", "tol: !!python/object:os.system x", 2, "could not determine a constructor"),
+        ("[4, 8]", "[4, 8", 5, "not YAML"),
     ],
 )
-def test_errors_point_at_the_place(old: str, new: str, words: str) -> None:
+def test_errors_point_at_the_line(old: str, new: str, line: int, words: str) -> None:
     assert old in GOOD
     with pytest.raises(InputError) as caught:
         suite.read(GOOD.replace(old, new, 1), "toy.yaml", "paper")
     message = str(caught.value)
-    assert message.startswith("toy.yaml")
+    assert message.startswith(f"toy.yaml, line {line}: ")
     assert words in message
     assert "\n" not in message
 
@@ -114,7 +114,7 @@ def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
         suite.read("suite: x\ndata: a1a\nagents: 2\nnetworks: ring\n", "x.yaml")
     with pytest.raises(InputError, match="neither a file nor bundled"):
         suite.load("no-such-suite")
-    with pytest.raises(InputError, match=r"x\.yaml: expected a mapping, got nothing"):
+    with pytest.raises(InputError, match=r"x\.yaml, line 1: expected a mapping, got nothing"):
         suite.read("", "x.yaml")
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00")
@@ -124,5 +124,5 @@ def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
-    with pytest.raises(InputError, match=r"^any\.yaml"):
+    with pytest.raises(InputError, match=r"^any\.yaml, line \d+: "):
         suite.read(text, "any.yaml")

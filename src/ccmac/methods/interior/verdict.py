@@ -34,7 +34,8 @@ from ccmac.methods.interior.system import CommonSystem
 from ccmac.network import Network
 from ccmac.objectives import Limited, Objective, Separable, Sum
 from ccmac.objectives.base import Function
-from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.objectives.polyhedral import Epigraph, Polyhedral
+from ccmac.objectives.sets import OneRow
 from ccmac.problem import Problem
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -149,10 +150,20 @@ def _domain(part: Function | None, size: int) -> Polyhedral:
     if isinstance(part, Sum):
         for term in part.parts:
             found = found + _domain(term, size)
+    elif isinstance(part, OneRow):
+        found = found.within(np.full(size, part.least), np.full(size, np.inf))
+        found = found.with_terms(_row(part.row(size), part.bound, equal=part.equal))
     elif part is not None and part.is_polyhedral:
         form = part.polyhedral_at(size)
         found = found.within(form.lower, form.upper)
     return found
+
+
+def _row(a: Array, b: float, *, equal: bool) -> Epigraph:
+    """a'v <= b, or = b: an epigraph without cost."""
+    T = sp.csr_array(np.ones((1, 0 if equal else 1)))
+    low = -np.inf if equal else 0.0
+    return Epigraph(a[None], T, np.array([b]), np.zeros(T.shape[1]), low, np.inf)
 
 
 class Sets:

@@ -1,4 +1,4 @@
-"""A suite: a YAML file that states a family of runs, checked entry by entry.
+"""A suite: a YAML file that states a family of runs, checked line by line.
 
 The runs are the product  tol x data x agents x partition seeds x alpha x networks x methods.
 A *profile* says how methods are set up: ``paper`` (the theorem's oracle, modelled rounds) or
