@@ -22,7 +22,7 @@ from ccmac.workspace.dual import DualForm
 N = 3
 M = 4
 D = (2, 3, 1)
-KINDS = ("dense", "diagonal", "whole")
+KINDS = ("dense", "diagonal")
 MULTIPLES = (1.0, -2.5, 0.25)
 H_Z = (1.5, 0.0, 2.0)
 
@@ -74,10 +74,8 @@ def case(kind: str, seed: int = 0) -> Case:
             Agent(f, A=sp.csr_array(A[i]), B=MULTIPLES[i] * sp.eye_array(M, format="csr"), b=b[i])
         )
     runtime = InProcess(Network.complete(N))
-    runtime.sums_here = kind == "whole"
     found = Workspace(Problem(agents), runtime).eliminated
     assert found is not None
-    assert (found.whole is None) == (kind != "whole")
     return Case(found, H, A, b, g_x, g_z)
 
 

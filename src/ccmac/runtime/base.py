@@ -32,7 +32,6 @@ class Runtime(ABC):
     """
 
     fused: bool = False
-    sums_here: bool = False  # all agents are here, and a sum over them may be one product
     apart: bool = False  # whether every process keeps files of its own, and no others'
     watch: Callable[[Mapping[str, Any]], None] | None = None  # is called with facts of the run
 

@@ -16,16 +16,14 @@ from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.masked import Masked, Words
 
-MANY = 64  # agents from which sums may be multiplied out
-
 
 class InProcess(Runtime):
     """All agents in this process.
 
     Sums run in the order of the averaging scheme, so that results have the bits of a distributed
     run on any number of processes. ``fused=True`` moreover lets polynomials in operators be
-    multiplied out, where a realization or a comparator has them, and sums over more than MANY
-    agents: the same up to rounding, at an unchanged charge.
+    multiplied out, where a realization or a comparator has them: the same up to rounding, at an
+    unchanged charge.
 
     Parameters
     ----------
@@ -63,7 +61,6 @@ class InProcess(Runtime):
         of_kind("InProcess, averaging", averaging, (Averaging, str), "the name of a scheme")
         super().__init__(network, ledger=ledger, averaging=averaging)
         self.fused = fused
-        self.sums_here = fused and self.n > MANY and not isinstance(self.averaging, Masked)
 
     @property
     def owned(self) -> range:

@@ -32,10 +32,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost, Costs
@@ -170,13 +169,6 @@ def block_mean(
     return images[0] if len(images) == 1 else np.hstack(images), mean[None, :first]
 
 
-class Whole(NamedTuple):
-    """[A_1 ... A_n], and the diagonal of all H_i."""
-
-    A: sp.csr_array | sp.csc_array
-    H: Array
-
-
 class DualForm:
     """The parts of the module text for the agents owned here.
 
@@ -205,8 +197,6 @@ class DualForm:
         hessians = [part.H for part in self.take(problem)]
         plain = all(H.ndim == 1 for H in hessians)
         self._diagonal = np.concatenate([np.zeros(0), *hessians]) if plain else None
-        if self.whole is not None:  # sums run over all columns at once
-            self.noise *= 1 + self.space.x_size / (self.m + problem.n)
 
     @cached_property
     def _solves(self) -> list[Solve]:
@@ -250,13 +240,6 @@ class DualForm:
 
     # -- together --------------------------------------------------------------------------------
     @cached_property
-    def whole(self) -> Whole | None:
-        """Where sums over many agents may be multiplied out."""
-        if not self.runtime.sums_here or self._diagonal is None or self.A.abreast is None:
-            return None
-        return Whole(self.A.abreast, self._diagonal)
-
-    @cached_property
     def lengths_of_blocks(self) -> Array:
         """||A_i||_F of the agents here."""
         blocks = [np.zeros(0) if b is None else entries(b) for b in self.A.blocks]
@@ -264,18 +247,9 @@ class DualForm:
 
     def sums(self, x: Array, *rows: Array, minus: Array | None = None) -> list[Array]:
         """sum_i A_i x_i (- b_i), and the sums of further rows: one averaging, 1 A."""
-        n = self.problem.n
-        if self.whole is None:
-            images = self.images(x)
-            means = self.runtime.combine([images if minus is None else images - minus, *rows])
-            return [mean[0] * n for mean in means]
-        self.ledger.charge_cost(self.A.cost)
-        total = self.whole.A @ x
-        if minus is not None:
-            total = total - minus.sum(axis=0)
-        totals = [total, *(np.sum(row, axis=0) for row in rows)]
-        self.runtime.summed(sum(map(len, totals)))
-        return totals
+        images = self.images(x)
+        means = self.runtime.combine([images if minus is None else images - minus, *rows])
+        return [mean[0] * self.problem.n for mean in means]
 
     def apply(self, multiplier: Array) -> tuple[Array, Array]:
         """(S multiplier, the change of x that goes with it): one averaging, 1 argmin, 2 A."""
@@ -318,10 +292,6 @@ class DualForm:
         """(S - c I) W."""
         self.ledger.charge(argmins=W.shape[1])
         self.ledger.charge_cost(2 * W.shape[1] * self.A.cost)
-        if self.whole is not None:
-            self.runtime.summed(W.size)
-            A, H = self.whole
-            return np.asarray(A @ ((A.T @ W).T / H).T)
         return self.problem.n * block_mean(self.runtime, self._own_images, W)[0]
 
     def _own_images(self, W: Array) -> Iterator[Array]:
