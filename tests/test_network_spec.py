@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import networkx as nx
@@ -33,13 +32,7 @@ def test_families(spec: str, expected: Network) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "0 1\n1 2  # a comment\n\n# another\n2,3\n",
-        "[[0, 1], [1, 2], [2, 3]]",
-        '{"edges": [[0, 1], [1, 2], [2, 3]]}',
-        json.dumps({"weights": Network.path(4).weights.toarray().tolist()}),
-    ],
+    "text", ["0 1\n1 2  # a comment\n\n# another\n2,3\n", "0 1 1.0\n1 2 1\n2 3\n"]
 )
 def test_files_of_a_path(tmp_path: Path, text: str) -> None:
     path = tmp_path / "net.txt"

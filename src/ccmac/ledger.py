@@ -39,7 +39,6 @@ UNITS: dict[str, str] = {
 }
 GREATEST = frozenset({"longest_message"})  # units that do not add up: the greatest counts
 PHASES = ("setup", "solve", "monitor")
-PRICED = ("gradients", "argmins", "A", "B", "C", "D", "rounds", "bytes")  # by :class:`Costs`
 
 
 def _unknown(kind: str, name: object, known: Iterable[str]) -> UnknownName:

@@ -9,7 +9,7 @@ with W is one synchronous neighbor round. ``condition`` is kappa_W = lambda_max 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ccmac import show
 from ccmac.errors import InputError
 from ccmac.inputs import Array, index, is_sparse, nonnegative, real_matrix, several, text, whole
-from ccmac.texts import DIGITS, MEGABYTE, is_file, loads, nearest, read_text, shown
+from ccmac.texts import DIGITS, MEGABYTE, is_file, nearest, read_text, shown
 
 if TYPE_CHECKING:  # loaded where a graph of it is given, drawn or asked for
     import networkx as nx
@@ -591,7 +591,7 @@ FAMILIES: dict[str, Family] = {
 }
 HELP = (
     "ring, path, star, complete, grid:2x4, erdos_renyi:P:SEED, random_regular:D:SEED, or a "
-    "file: an edge list ('0 1' on each line, a third number is a weight) or JSON."
+    "file: an edge list ('0 1' on each line, a third number is a weight)."
 )
 
 
@@ -730,39 +730,17 @@ def build_family(chosen: Mapping[str, Any], n: int) -> Network:
 
 # -- files -----------------------------------------------------------------------------------------
 def read_network(path: Path, n: int) -> Network:
-    """From edge lines or JSON: ``[[0, 1], ...]``, ``{"edges": ...}`` or ``{"weights": W}``."""
+    """From edge lines: unweighted Laplacian, or a weighted one if some edge has another weight."""
     where = f"network {path}"
     try:
         text = read_text(path, where, 32 * MEGABYTE)
     except FileNotFoundError:
         raise InputError(f"{where}: is not there") from None
-    if not text.lstrip().startswith(("{", "[")):
-        return _from_edges(where, _lines(text), n, path.stem)
-    try:
-        content = loads(text)
-    except ValueError:
-        raise InputError(f"{where}: is not valid JSON; give edges or weights") from None
-    if isinstance(content, dict) and "weights" in content:
-        network = Network.from_weights(content["weights"], name=path.stem)
-        _same_size(network.n, n)
-        return network
-    edges = content.get("edges") if isinstance(content, dict) else content
-    if not isinstance(edges, list):
-        raise InputError(f'{where}: give a list of edges, {{"edges": ...}} or a "weights"')
-    return _from_edges(where, enumerate(edges, 1), n, path.stem)
-
-
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    edges = []
     for number, line in enumerate(text.splitlines(), 1):
         fields = line.split("#")[0].replace(",", " ").split()
-        if fields:
-            yield number, fields
-
-
-def _from_edges(where: str, entries: Iterator[tuple[int, Any]], n: int, name: str) -> Network:
-    """Unweighted Laplacian, or a weighted one if some edge has a weight other than one."""
-    edges = []
-    for number, fields in entries:
+        if not fields:
+            continue
         edge = _edge(where, number, fields)
         if max(edge[:2]) >= n:
             raise InputError(
@@ -775,21 +753,21 @@ def _from_edges(where: str, entries: Iterator[tuple[int, Any]], n: int, name: st
     graph.add_nodes_from(range(n))
     graph.add_weighted_edges_from((u, v, w) for u, v, w in edges if u != v)
     if all(w == 1.0 for _, _, w in edges):
-        return Network.from_graph(graph, name=name)
-    return Network.from_weights(nx.laplacian_matrix(graph).astype(np.float64), name=name)
+        return Network.from_graph(graph, name=path.stem)
+    return Network.from_weights(nx.laplacian_matrix(graph).astype(np.float64), name=path.stem)
 
 
-def _edge(where: str, number: int, fields: Any) -> Edge:
-    """Two agents, as texts or as they stand in JSON (0.9 is none), and possibly a weight."""
+def _edge(where: str, number: int, fields: list[str]) -> Edge:
+    """Two agents, and possibly a weight."""
     try:
         u, v, *rest = fields
-        [weight] = rest or [1.0]
-        edge = int(str(u)), int(str(v)), float(str(weight))
+        [weight] = rest or ["1"]
+        edge = int(u), int(v), float(weight)
         if min(edge) < 0 or not 0 < edge[2] < math.inf:
             raise ValueError
         return edge
-    except (TypeError, ValueError):
+    except ValueError:
         raise InputError(
-            f"{where}: edge {number} is {shown(fields)}; give two agents 0, 1, ... and "
+            f"{where}: line {number} is {shown(fields)}; give two agents 0, 1, ... and "
             "possibly a positive weight"
         ) from None

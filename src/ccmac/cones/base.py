@@ -109,11 +109,6 @@ class Cone(ABC):
 
     @staticmethod
     @abstractmethod
-    def dual_margin(v: Array) -> Array:
-        """The same for the dual cone."""
-
-    @staticmethod
-    @abstractmethod
     def length(s: Array, step: Array) -> float:
         """The largest multiple of ``step`` that keeps all rows of s in K."""
 

@@ -51,10 +51,6 @@ class Nonnegative(Cone):
         return s[:, 0]
 
     @staticmethod
-    def dual_margin(v: Array) -> Array:
-        return v[:, 0]
-
-    @staticmethod
     def length(s: Array, step: Array) -> float:
         falls = step < 0
         return float(np.min(-s[falls] / step[falls])) if falls.any() else np.inf

@@ -137,10 +137,6 @@ class SecondOrder(Cone):
         return np.asarray(s[:, 0] - np.linalg.norm(s[:, 1:], axis=1))
 
     @staticmethod
-    def dual_margin(v: Array) -> Array:
-        return SecondOrder.margin(v)
-
-    @staticmethod
     def length(s: Array, step: Array) -> float:
         # The least positive root of a t^2 + 2 b t + c, by the formula that does not cancel.
         a = _hyperbolic(step, step)

@@ -54,10 +54,6 @@ class Zero(Cone):
         return np.asarray(-np.abs(s[:, 0]))
 
     @staticmethod
-    def dual_margin(v: Array) -> Array:
-        return np.full(len(v), np.inf)
-
-    @staticmethod
     def length(s: Array, step: Array) -> float:
         return np.inf
 

@@ -10,8 +10,6 @@ A prediction is the sum of the parties' scores X_i w_i + offset_i, one averaging
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +29,7 @@ from ccmac.results import Result
 from ccmac.runtime import Runtime
 from ccmac.texts import nearest, shown
 from ccmac.vfl.alignment import JOINS, align, check_unique
-from ccmac.vfl.intersection import intersected
+from ccmac.vfl.intersection import digests, floats, intersected
 from ccmac.vfl.labels import encoded, is_missing
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.preparation import Column, Preparation, applied, fitted
@@ -40,7 +38,7 @@ from ccmac.vfl.tables import PartyTable, is_one_table, read_tables
 from ccmac.vfl.units import column_moments, entered, may_be_centred
 
 ALIGNMENTS = ("hashes", "private")
-HALF = 6  # bytes of a hash that one float holds exactly; two of them name a key
+WORDS = 3  # of 32 bits of a hash, which name a key
 
 
 class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,8 +73,7 @@ class Agreement(Terms, frozen=True, kw_only=True):
 
     def digest(self) -> Array:
         """Numbers that differ where agreements do."""
-        digest = hashlib.sha256(repr(self).encode()).digest()
-        return np.array([_number(digest[k : k + HALF]) for k in (0, HALF)])
+        return np.asarray(floats(digests([repr(self)], ""))[0])
 
 
 @dataclass(frozen=True)
@@ -340,13 +337,14 @@ def joined_rows(
     texts = _own_keys(agreement, names[runtime.owned[0]], keys)
     if agreement.alignment == "private":
         return _intersected(agreement, texts, runtime)
-    own = {_hashed(agreement.salt, key): row for row, key in enumerate(texts)}
+    names_of_keys = floats(digests(texts, agreement.salt))[:, :WORDS]
+    own = {tuple(name): row for row, name in enumerate(names_of_keys.tolist())}
     counts = _gathered(runtime, [float(len(own))])[:, 0].astype(int)
-    line = np.full(2 * int(counts.max()), -1.0)
-    line[: 2 * len(own)] = np.array(list(own)).ravel()
+    line = np.full(WORDS * int(counts.max()), -1.0)
+    line[: WORDS * len(own)] = names_of_keys.ravel()
     everybody = runtime.gather(line[None, :])
     held = [
-        set(map(tuple, row[: 2 * count].reshape(-1, 2).tolist()))
+        set(map(tuple, row[: WORDS * count].reshape(-1, WORDS).tolist()))
         for row, count in zip(everybody, counts, strict=True)
     ]
     common = set.intersection(*held)
@@ -391,15 +389,6 @@ def _own_keys(agreement: Agreement, party: str, keys: NDArray[Any] | None) -> li
     texts = [None if is_missing(key) or key == "" else str(key) for key in keys.tolist()]
     check_unique(f"party {shown(party)}", np.array(texts, dtype=object))
     return texts
-
-
-def _hashed(salt: str, key: str | None) -> tuple[float, float]:
-    digest = hmac.new(salt.encode(), str(key).encode(), hashlib.sha256).digest()
-    return _number(digest[:HALF]), _number(digest[HALF : 2 * HALF])
-
-
-def _number(part: bytes) -> float:
-    return float(int.from_bytes(part, "big"))
 
 
 def _gathered(runtime: Runtime, numbers: Sequence[float]) -> Array:

@@ -28,7 +28,6 @@ from ccmac.runtime import Runtime
 
 PIECE = 2**16  # points of a message
 POINT = 32  # bytes
-HALF = 6  # bytes that one float holds exactly
 NAMED = 2  # of the last points: floats that tell them apart
 
 Bytes = NDArray[np.uint8]
@@ -39,8 +38,7 @@ def intersected(texts: list[Any], salt: str, runtime: Runtime) -> tuple[NDArray[
     n = runtime.n
     me = runtime.owned[0]
     secret = _secret()
-    digests = [hmac.new(salt.encode(), str(t).encode(), hashlib.sha256).digest() for t in texts]
-    points = _multiplied(secret, np.frombuffer(b"".join(digests), np.uint8).reshape(-1, POINT))
+    points = _multiplied(secret, digests(texts, salt))
     mine = np.lexsort(points.T[::-1])  # in an order that tells nothing of the rows'
     points = points[mine]
     counts = runtime.gather(np.array([[float(len(points))]]))[:, 0].astype(int)
@@ -50,7 +48,7 @@ def intersected(texts: list[Any], salt: str, runtime: Runtime) -> tuple[NDArray[
     shuffle = np.random.default_rng(secrets.randbits(128)).permutation(len(points))
     width = int(counts.max())
     line = np.full((width, NAMED), -1.0)
-    line[: len(points)] = _floats(points[shuffle])[:, :NAMED]
+    line[: len(points)] = floats(points[shuffle])[:, :NAMED]
     table = runtime.gather(line.reshape(1, -1)).reshape(n, width, NAMED)
     names = [row[: counts[(p + 1) % n]] @ [1.0, 1j] for p, row in enumerate(table)]
     common = reduce(np.intersect1d, names)
@@ -64,14 +62,20 @@ def intersected(texts: list[Any], salt: str, runtime: Runtime) -> tuple[NDArray[
     return rows, counts
 
 
+def digests(texts: list[Any], salt: str) -> Bytes:
+    """Salted SHA-256 of every text, a row each."""
+    found = (hmac.new(salt.encode(), str(t).encode(), hashlib.sha256).digest() for t in texts)
+    return np.frombuffer(b"".join(found), np.uint8).reshape(-1, POINT)
+
+
 def _passed(points: Bytes, counts: Any, owner: int, secret: Any, runtime: Runtime) -> Bytes:
     """What the party before held, the set of ``owner``, multiplied; piece by piece."""
     before = (runtime.owned[0] - 1) % runtime.n
     most = int(counts.max())
     out = []
     for start in range(0, most, PIECE):
-        line = np.zeros((min(PIECE, most - start), -(-POINT // HALF)))
-        sent = _floats(points[start : start + PIECE])
+        line = np.zeros((min(PIECE, most - start), POINT // 4))
+        sent = floats(points[start : start + PIECE])
         line[: len(sent)] = sent
         received = runtime.gather(line.reshape(1, -1))[before].reshape(line.shape)
         out.append(_multiplied(secret, _bytes(received[: max(counts[owner] - start, 0)])))
@@ -98,19 +102,11 @@ def _multiplied(secret: Any, points: Bytes) -> Bytes:
     return np.frombuffer(flat, np.uint8).reshape(-1, POINT)
 
 
-def _floats(points: Bytes) -> Array:
-    """Whole numbers of HALF bytes each, which floats hold exactly."""
-    count = -(-POINT // HALF)
-    padded = np.zeros((len(points), count * HALF), np.uint8)
-    padded[:, :POINT] = points
-    words = np.zeros((len(points), count, 8), np.uint8)
-    words[:, :, :HALF] = padded.reshape(len(points), count, HALF)
-    return words.view("<u8")[:, :, 0].astype(np.float64)
+def floats(points: Bytes) -> Array:
+    """Whole numbers of 32 bits, which floats hold exactly."""
+    return np.ascontiguousarray(points).view("<u4").astype(np.float64)
 
 
 def _bytes(numbers: Array) -> Bytes:
     """The points again."""
-    words = np.ascontiguousarray(numbers.astype("<u8")).view(np.uint8)
-    return np.ascontiguousarray(
-        words.reshape(len(numbers), -1, 8)[:, :, :HALF].reshape(len(numbers), -1)[:, :POINT]
-    )
+    return np.ascontiguousarray(numbers.astype("<u4")).view(np.uint8)
