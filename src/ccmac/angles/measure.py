@@ -18,6 +18,7 @@ from ccmac.runtime import InProcess
 from ccmac.stack import Stack
 from ccmac.workspace.scales import refuse_extreme
 
+MANY = 1000  # equations from which on fewer are looked for
 TOO_LARGE = (
     "geometry: {} needs dense decompositions beyond dense_limit = {}; pass a larger dense_limit="
 )
@@ -95,9 +96,12 @@ def _of_problem(problem: Problem, network: Any, tolerance: float | None, limit: 
         network = as_network(network, problem.n)
     if problem.limited:
         problem = Reduction.of(problem, InProcess(Network.complete(problem.n))).problem
-    if fits(problem, limit):
+    dense = fits(problem, limit)
+    if dense and problem.m <= MANY:
         return problem_geometry(problem, network, tolerance)
     found = by_fewer_rows(problem, network, tolerance, limit)
+    if found is None and dense:
+        return problem_geometry(problem, network, tolerance)
     if found is None:
         sizes = f"m = {problem.m} with {sum(problem.d.values())} entries of x and q = {problem.q}"
         raise InputError(TOO_LARGE.format(sizes, limit))
