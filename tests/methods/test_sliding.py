@@ -211,7 +211,7 @@ def test_auto_says_why() -> None:
     """The regime, from what the objectives declare."""
     expected = {
         "least-squares": ("cross-ipm", "flat directions"),
-        "logistic": ("cross-continuation", "smooth but not strongly convex"),
+        "logistic": ("cross-ipm", "flat directions"),
         "absolute": ("cross-ipm", "kinks"),
         "hinge": ("cross-ipm", "kinks"),
     }

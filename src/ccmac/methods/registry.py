@@ -48,6 +48,7 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.dual import planned_size
 
 Kind = type[Method]
+HESSIAN = 500  # unknowns of an agent up to which a dense Hessian in every step is small
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,10 @@ class Case:
         return averaging >= 20 * self.costs.gradient and averaging > 0
 
     def has_small_blocks(self) -> bool:
-        """Whether the agents' blocks and the common system are small, and there are kinks, bounds
-        or a quadratic.
-        """
-        smooth = self.has("smooth") and not self.has("quadratic")
-        return self.free and not smooth and solvable(self.work)
+        """Whether the common system is small, and Hessians that are not constant are as well."""
+        bent = self.has("smooth") and not self.has("quadratic")
+        small = not bent or self.work.curvature.d.max(initial=0) <= HESSIAN
+        return self.free and small and solvable(self.work)
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,7 @@ RULES = (
 FALLBACKS: dict[Kind, tuple[Kind, Kind]] = {
     CrossDirect: (CrossCg, CrossIpm),
     **dict.fromkeys((CrossNewton, CrossCg, CrossLbfgs), (CrossApapc, CrossContinuation)),
+    CrossIpm: (CrossContinuation, CrossContinuation),  # of smooth objectives
 }
 
 # What fits as well, with other bytes and rounds: where F is strongly convex, and elsewhere. Of
@@ -235,7 +236,8 @@ class Auto(Method):
         rule = next(rule for rule in RULES if rule.holds(case))
         found = self._cheapest(self._with(rule.method), rule.why, work, request)
         kinds = FALLBACKS.get(type(found[0]))
-        if kinds is None:
+        bent = case.has("smooth") and not work.curvature.conic
+        if kinds is None or (isinstance(found[0], CrossIpm) and not bent):
             return [found]
         if isinstance(found[0], CrossNewton) and found[0].takes_range(work, request):
             return [found]  # nobody else gets nearer
