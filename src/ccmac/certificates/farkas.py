@@ -35,12 +35,7 @@ from ccmac.runtime.notes import gathered_rows
 from ccmac.workspace import Workspace
 from ccmac.workspace.equations import Constraints, SummedConstraints
 
-FIX = {
-    "equations C": "C or c",
-    "equations D": "D or e",
-    "bounds": "bounds",
-    "conic rows": "G, H or h",
-}
+BLOCKS = ("local equations C", "shared equations D", "bounds", "conic rows")
 VISIBLE = 1e-3  # share of the largest part of a certificate below which a block is not named
 
 
@@ -271,37 +266,22 @@ class Farkas:
 
     def _words(self, weights: Array, on_z: float, reach: float, given: Lambda) -> str:
         """The message: blocks and agents that carry the certificate, largest first."""
-        if self.work.coupling.empty and given.coupled.any():
-            return (
-                "infeasible: no agent has A or B, but the b_i do not add up to zero; correct the "
-                "b_i or give the coupled equation its A and B"
-            )
-        excluded = shorter_than(reach)
         least = VISIBLE * max(float(weights.max(initial=0.0)), on_z)
-        carries = weights > least
-        kinds: list[bool] = np.any(carries, axis=0).tolist()
         named = len(weights) == self.problem.n  # of masked rows only the sum is known
-        one = np.count_nonzero(carries.any(axis=1)) == 1 or not any(kinds[2:])
-        if named and one and not kinds[0] and on_z <= least:
-            own = [text for text, there in zip(FIX, kinds[1:], strict=False) if there]
-            worst = self._name(int(np.argmax(weights.max(axis=1))))
-            return (
-                f"infeasible: agent {worst}'s own {' and '.join(own)} contradict each other "
-                f"({excluded}); correct {' or '.join(FIX[text] for text in own)} of agent {worst}"
-            )
-        parts = [self._rows(given.coupled)] if kinds[0] else []
-        texts = "local equations C", "shared equations D", "bounds", "conic rows"
-        for text, column in zip(texts, weights.T[1:], strict=False):
+        parts = [self._rows(given.coupled)] if (weights[:, 0] > least).any() else []
+        for text, column in zip(BLOCKS, weights.T[1:], strict=False):
             order = [int(i) for i in np.argsort(-column, kind="stable") if column[i] > least]
             names = [self._name(i) for i in order[:6]] + ["..."] * (len(order) > 6)
             if order:
-                parts.append(f"the {text}" + f" of agents {', '.join(names)}" * named)
+                who = "agents" if len(order) > 1 else "agent"
+                parts.append(f"the {text}" + f" of {who} {', '.join(names)}" * named)
         if on_z > least:
             parts.append("the bounds on z")
         widen = "" if self.forms is None else ", widen the bounds"
         return (
             f"infeasible: {' and '.join(parts) or 'the equations'} cannot hold together "
-            f"({excluded}); correct the right-hand sides{widen} or drop one of these blocks"
+            f"({shorter_than(reach)}); correct the right-hand sides{widen} or drop one of these "
+            "blocks"
         )
 
     def _name(self, i: int) -> str:
@@ -312,6 +292,8 @@ class Farkas:
     def _rows(self, coupled: Array) -> str:
         """The coupled rows that carry the most, where rows have names or senses."""
         names = self.work.whole.row_names
+        if self.work.coupling.empty:
+            return "coupled equations without A and B, whose b_i do not add up to zero,"
         if names is None and self.work.reduction is None:
             return "the coupled equation sum(A x + B z - b) = 0"
         sizes = np.abs(coupled[: self.work.whole.m])

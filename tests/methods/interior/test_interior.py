@@ -363,5 +363,7 @@ def test_a_vehicle_that_breaks_its_own_limit_is_named_alone() -> None:
         )
     result = ccmac.solve(ccmac.Problem(agents, sense="<="), "ring")
     assert result.status == "infeasible"
-    assert "agent 2's own equations C and bounds contradict" in result.message
+    assert (
+        "the local equations C of agent 2 and the bounds of agent 2 cannot hold" in result.message
+    )
     assert list(result.infeasibility.local) == [2]
