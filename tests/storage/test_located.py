@@ -25,7 +25,7 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """With libyaml and without."""
     if not hasattr(yaml, request.param):
         pytest.skip("PyYAML was built without libyaml")
-    monkeypatch.setattr(located, "LOADER", getattr(yaml, request.param))
+    monkeypatch.setattr(located, "LOADER", located.bounded(getattr(yaml, request.param)))
 
 
 @pytest.mark.usefixtures("either")
@@ -35,6 +35,7 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         ("a: !!int foo", "not YAML: invalid literal"),
         ("a: !!bool foo", "not YAML: 'foo'"),
         ("a: 1\nb: " + "9" * 5000, "not YAML: Exceeds the limit"),
+        ("a: 0x" + "f" * 5000, "line 1: not YAML: a number is too large"),
         ("a: !mine x", "could not determine a constructor for the tag '!mine'"),
         ("a: !!python/object:os.system x", "could not determine a constructor"),
         ("a: &x [1, 2]\nb: *x", "line 2: has an alias"),

@@ -20,7 +20,24 @@ from ccmac.texts import SHOWN, cut, nearest, read_text, shown, steers, unfit
 
 T = TypeVar("T")
 DEPTH = 30
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def bounded(safe: Any) -> Any:
+    """One of PyYAML's safe loaders, with whole numbers of at most 64 bits."""
+
+    def whole(loader: Any, node: Any) -> int:
+        value: int = loader.construct_yaml_int(node)
+        if abs(value) >= 2**63:
+            said = "a number is too large"
+            raise yaml.MarkedYAMLError(problem=said, problem_mark=node.start_mark)
+        return value
+
+    loader: Any = type("Loader", (safe,), {})
+    loader.add_constructor("tag:yaml.org,2002:int", whole)
+    return loader
+
+
+LOADER = bounded(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 @dataclass(frozen=True)
