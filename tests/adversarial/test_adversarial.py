@@ -1,4 +1,4 @@
-"""A few hundred adversarial problems: ccmac-check confirms all that is said of them.
+"""Two hundred adversarial problems: ccmac-check confirms all that is said of them.
 
 Each family lists all its failures in one message.
 """
@@ -23,9 +23,9 @@ EASY = ("ordinary", "two-agents", "across-shared")
 
 @pytest.mark.parametrize("family", suite.FAMILIES)
 def test_all_that_is_said_is_confirmed(family: str) -> None:
-    said = [judge(suite.make(family, seed), max_iterations=500) for seed in range(8)]
+    said = [judge(suite.make(family, seed), max_iterations=500) for seed in range(4)]
     assert not [(k, s.status, s.why) for k, s in enumerate(said) if s.false]
-    assert sum(s.word == "not checked" for s in said) <= 2  # rows that are nearly dependent
+    assert sum(s.word == "not checked" for s in said) <= 1  # rows that are nearly dependent
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -116,11 +116,15 @@ def vertical(X: sp.csr_array, y: np.ndarray, n: int, chi: float) -> Problem:
     )
 
 
-@pytest.mark.parametrize("chi", [1, 1.25, 1.5, 2, 3, 5, 8])
-def test_a9a_has_the_designed_cross_factor(chi: float) -> None:
+@pytest.fixture(scope="module")
+def a9a() -> data.Dataset:
+    return data.load("a9a", fallback=True)
+
+
+@pytest.mark.parametrize("chi", [1, 1.5, 8])
+def test_a9a_has_the_designed_cross_factor(a9a: data.Dataset, chi: float) -> None:
     """N = 32,561 samples, 8 agents: never an N x N matrix."""
-    found = data.load("a9a", fallback=True)
-    problem = vertical(found.X, found.y, 8, chi)
+    problem = vertical(a9a.X, a9a.y, 8, chi)
     geo = geometry(problem)
     assert geo.cross_factor == pytest.approx(chi, rel=1e-6)
     assert geo.rebalanced_cross_factor == 1.0

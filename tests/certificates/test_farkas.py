@@ -139,7 +139,7 @@ def farkas_value(problem: Problem, found: Infeasibility) -> float:
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1e-5, 1e-3, 1.0]))
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_boxes_that_no_sum_leaves(seed: int, level: float) -> None:
     """sum a'x = sum |a| + level with x in [-1, 1]; below that there are points."""
     random = np.random.default_rng(seed)

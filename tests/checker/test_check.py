@@ -51,9 +51,9 @@ def test_it_shares_no_code() -> None:
 
 
 def test_tampered_proofs_are_not() -> None:
-    seen = tamper.run(42)
+    seen = tamper.run(24)
     assert not seen["wrong"]
-    assert sum(n for line, n in seen.items() if "false: not confirmed" in line) > 20
+    assert sum(n for line, n in seen.items() if "false: not confirmed" in line) > 10
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -63,17 +63,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tamper.Folder:
     return tamper.Folder(place, *solved("quadratic program"))
 
 
-def command(*arguments: Path) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, SOURCE, *arguments], capture_output=True, text=True, check=False
-    )
-    assert not done.stderr
-    return done.returncode, done.stdout
+def test_exit_codes(
+    folder: tamper.Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(*arguments: Path) -> tuple[int, str]:
+        code = ccmac_check.main(list(map(str, arguments)))
+        out, errors = capsys.readouterr()
+        assert not errors
+        return code, out
 
-
-def test_exit_codes(folder: tamper.Folder, tmp_path: Path) -> None:
-    code, out = command(folder.problem, folder.result)
-    assert (code, out[:11]) == (0, "confirmed: ")
+    words = [sys.executable, SOURCE, folder.problem, folder.result]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout[:11], done.stderr) == (0, "confirmed: ", "")
     assert command(folder.problem, tmp_path)[0] == 2
     assert command(tmp_path, folder.result)[0] == 2
     problem, _ = solved("plants")

@@ -10,12 +10,9 @@ from methods.convex_problems import KINDS, case
 
 TOL = 1e-3
 CLARABEL = 1e-6  # relative accuracy of its points
-QUICK = 2
-ALL = 5
-SEEDS = [pytest.param(seed, marks=[] if seed < QUICK else pytest.mark.slow) for seed in range(ALL)]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", KINDS)
 def test_criterion_is_met_by_true_values(kind: str, seed: int) -> None:
     """F - F* <= eps and nearly feasible, as proved for the radius that was supplied.

@@ -46,8 +46,8 @@ def distance(problem: ccmac.Problem, result: ccmac.Result) -> float:
     return max(off - REFERENCE * (1 + float(np.linalg.norm(exact))), 0.0)
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_bound_and_tolerance_on_eighty_instances(block: int) -> None:
+@pytest.mark.parametrize("block", range(2))
+def test_bound_and_tolerance_on_forty_instances(block: int) -> None:
     loose = 0
     for seed in range(20 * block, 20 * block + 20):
         problem, network = flavour(seed)
@@ -61,7 +61,7 @@ def test_bound_and_tolerance_on_eighty_instances(block: int) -> None:
     assert loose <= 2  # within a factor 100 on at least 90 %
 
 
-@pytest.mark.parametrize("seed", range(0, 40))
+@pytest.mark.parametrize("seed", range(20))
 def test_auto_agrees_too(seed: int) -> None:
     problem, network = flavour(seed)
     result = ccmac.solve(problem, network, tol=TOL)

@@ -209,12 +209,11 @@ def test_the_command_refuses_in_one_line(
     assert told.err.count("\n") == (code == 2)
 
 
-def test_a_day_of_warm_windows_takes_half_of_the_cold_rounds_and_no_window_more() -> None:
+def test_warm_windows_of_half_a_day_take_half_of_the_cold_rounds_and_no_window_more() -> None:
     case = ccmac.power.dc_opf(
         "case30", 3, hours=4, ramp=0.2, reserve=0.05, storage={7: (10.0, 30.0)}
     )
-    two_days = np.tile(np.roll(ccmac.power.DAY, -4), 2)
-    first, *steps = ccmac.power.rolling(case, 25, load=two_days)
+    first, *steps = ccmac.power.rolling(case, 13, load=np.roll(ccmac.power.DAY, -4))
     assert all(step.result.status == "optimal" for step in steps)
     # The room of the coupled inequalities is summed for the moved start; rarely scales are, too.
     set_up = [step.result.ledger.of("setup")["averagings"] for step in steps]
@@ -225,7 +224,7 @@ def test_a_day_of_warm_windows_takes_half_of_the_cold_rounds_and_no_window_more(
     assert sum(warm) <= 0.52 * sum(cold)
     assert all(one <= other for one, other in zip(warm, cold, strict=True))
     assert min(warm) <= rounds(first.result) / 4
-    assert len({round(step.case.cost(step.result), 3) for step in steps}) >= 20
+    assert len({round(step.case.cost(step.result), 3) for step in steps}) >= 10
 
 
 @pytest.mark.parametrize(

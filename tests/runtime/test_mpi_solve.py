@@ -51,7 +51,7 @@ def test_every_case_has_the_bits_and_ledgers_of_one_process(mpi: Launcher, ranks
     """
     job = mpi.run(ranks, "every_case.py", timeout=600)
     assert job.returncode == 0, job.stderr
-    assert job.stdout.strip() == "equal 29, different []"
+    assert job.stdout.strip() == "equal 33, different []"
 
 
 def test_certified_multiplied_out_is_the_same_up_to_rounding(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_no_penalty_is_none() -> None:
 def test_as_a_problem(loss: str, owner: int | None) -> None:
     """Also where one party alone has the loss: by many steps of few rows."""
     power = {"poisson": 1.0, "gamma": 2.0, "tweedie": 1.5}[loss]
-    rows = ROWS if owner is None else 100
+    rows = ROWS if owner is None else 50
     made = problem(
         X[:rows],
         Y[power][:rows],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def wine() -> tuple[Any, Any]:
     return X[:, [0, 1, 4]] + RANDOM.standard_normal((len(y), 3)), (y == 1).astype(int)
 
 
+@cache
 def a9a() -> tuple[Any, Any]:
     found = data.load("a9a", fallback=True)
     X = found.X[:3000].toarray()

@@ -38,7 +38,7 @@ def solve(problem: ccmac.Problem, tol: float = 1e-6, **more: object) -> ccmac.Re
 
 @given(SEEDS)
 @example(173)  # a free fall beside a direction of curvature 1e-8
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_random_problems_are_what_they_were_made_to_be(seed: int) -> None:
     made = make(seed)
     kind = made.kind
@@ -56,7 +56,7 @@ def test_random_problems_are_what_they_were_made_to_be(seed: int) -> None:
         assert_farkas(problem, result)
 
 
-@pytest.mark.parametrize("seed", [9001, 9002, 9006, 9008, 9010])
+@pytest.mark.parametrize("seed", [9001, 9006, 9010])
 def test_a_warm_start_from_afar_ends_at_the_same_value(seed: int) -> None:
     made = make(seed)
     assert made.kind == "solvable"
@@ -194,7 +194,7 @@ def solvable(seed: int) -> Made:
 
 
 @given(SEEDS, st.floats(0, 3))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_the_gap_bounds_whatever_multipliers_are_brought(seed: int, noise: float) -> None:
     """At any point within the bounds F(w) - F* is below the bound for a true radius."""
     made = solvable(seed)

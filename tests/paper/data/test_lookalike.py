@@ -35,10 +35,9 @@ def gram_spectrum(X: csr_array[np.float64]) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("name", list(RECORDS))
-@pytest.mark.parametrize("seed", [0, 1])
-def test_size_and_sparsity(name: str, seed: int) -> None:
+def test_size_and_sparsity(name: str) -> None:
     record = RECORDS[name]
-    made = data.generate(name, seed)
+    made = data.generate(name, 0)
     assert made.name == f"{name}-like"
     assert made.source == "generated"
     assert made.X.shape == (record.rows, record.features)
@@ -82,12 +81,7 @@ def test_a_seed_gives_the_same_bytes_everywhere(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "leading", "typical", "worst"),
     # Typical (mean) and worst factor between eigenvalues of equal rank, over the leading ones.
-    [
-        ("a1a", 60, 1.25, 1.6),
-        ("a9a", 60, 1.25, 1.6),
-        ("mushrooms", 60, 1.35, 3),
-        ("w8a", 200, 1.4, 4),
-    ],
+    [("a1a", 60, 1.25, 1.6), ("mushrooms", 60, 1.35, 3), ("w8a", 200, 1.4, 4)],
 )
 def test_the_gram_spectrum_decays_alike(
     name: str, leading: int, typical: float, worst: float

@@ -5,13 +5,11 @@ The former take the graphs in turn: what all are made of is compared on more in 
 
 from __future__ import annotations
 
-from typing import Any
-
 import solve_bits
 from beside import Case, differences
 from random_cases import limited, more
 
-import ccmac
+from ccmac import methods
 from ccmac.runtime.mpi import MPI, guard
 
 CASES = (
@@ -26,29 +24,46 @@ CASES = (
     "newton",
 )
 GRAPHS = ("ring", "grid", "regular")
-BASELINES = ("condat-vu", "pdhg", "papc", "dpmm", "tracking-admm", "cross-lbfgs")
+BASELINES: tuple[methods.Method, ...] = (
+    methods.CondatVu(),
+    methods.Pdhg(),
+    methods.Papc(),
+    methods.Dpmm(reduction="R1"),
+    methods.Dpmm(reduction="R2"),
+    methods.TrackingAdmm(),
+    methods.TrackingAdmm(reduction="R3"),
+    methods.CoupledYarmoshik(reduction="R2"),
+    methods.MixedYarmoshik(reduction="R3"),
+    methods.CrossLbfgs(),
+)
 
 
-def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
-    """Problem and options."""
-    if name not in BASELINES:
-        return solve_bits.case(name)
-    problem, _ = solve_bits.case("averaged")
-    return problem, {"method": name, "max_iterations": 40}
+def listed() -> list[Case]:
+    """Those of ``solve_bits``, and the baselines."""
+    graphs = [solve_bits.network(graph) for graph in GRAPHS]
+    found = []
+    for k, name in enumerate(CASES):
+        problem, options = solve_bits.case(name)
+        found.append(Case(name, problem, graphs[k % 3], options))
+    quadratic, _ = solve_bits.case("averaged")
+    vertical, _ = solve_bits.case("vertical")
+    for k, method in enumerate(BASELINES):
+        problem = vertical if getattr(method, "reduction", None) in ("R2", "R3") else quadratic
+        options = {"method": method, "max_iterations": 10}
+        # The graph filters of these two are multiplied out in one process.
+        fused = not method.name.endswith("yarmoshik")
+        found.append(Case(str(method), problem, graphs[k % 3], options, fused=fused))
+    return found
 
 
 def main() -> None:
-    listed = []
-    for k, name in enumerate((*CASES, *BASELINES)):
-        graph = GRAPHS[k % 3]
-        problem, options = case(name)
-        listed.append(Case(f"{name} on {graph}", problem, solve_bits.network(graph), options))
+    cases = listed()
     ranks = MPI.COMM_WORLD.size
-    listed += more(max(5, ranks))
-    listed += [case for case in limited() if case.problem.n >= ranks]
-    different = differences(listed)
+    cases += more(max(5, ranks))
+    cases += [case for case in limited() if case.problem.n >= ranks]
+    different = differences(cases)
     if MPI.COMM_WORLD.rank == 0:
-        print(f"equal {len(listed) - len(different)}, different {different}")
+        print(f"equal {len(cases) - len(different)}, different {different}")
 
 
 with guard():
