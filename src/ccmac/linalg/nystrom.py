@@ -65,6 +65,10 @@ class Nystrom:
         off += 2 * EPS * r * _size(B) * _size(L)
         return cls(B, off / math.sqrt(0.5 * nu))
 
+    def left(self, W: Array, Y: Array) -> Array:
+        """(S - B B') W of any W with Y = S W."""
+        return np.asarray(Y - self.B @ (self.B.T @ W))
+
     def plus(self, c: float) -> Shifted:
         """M = B B' + c I."""
         return Shifted(self.B, c, self.e)

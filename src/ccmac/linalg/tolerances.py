@@ -42,8 +42,6 @@ ZERO_COSINE = 8 * EPS
 ORTHOGONAL = 1e-12
 
 # -- Lanczos -------------------------------------------------------------------------------------
-# Columns whose independent part is below this share of the largest add no direction.
-DEPENDENT = 1e-10
 # A remainder below this share of the operator's size is zero: twice orthogonalized vectors carry
 # errors of a few hundred eps, so what is left below 1e-9 has few digits and would not converge.
 BREAKDOWN = 1e-9

@@ -201,7 +201,7 @@ class CrossApapc(RealizedMethod):
     scale : float, optional
         S^2 of z = s z~ in units of the balanced scale (averaged only).
     inner : int, optional
-        Size of the normalizer: deflated vectors, or polynomial degree (averaged, canonical,
+        Size of the normalizer: vectors, or polynomial degree (averaged, canonical,
         certified only).
     outer : int, optional
         Degree of the Chebyshev correction over both channels (averaged only).

@@ -115,7 +115,7 @@ class RealizedMethod(Method):
     inner: int | None = option(
         None,
         int,
-        "size of the normalizer: deflated vectors, or polynomial degree",
+        "size of the normalizer: vectors, or polynomial degree",
         only=["averaged", "canonical", "certified"],
     )
     outer: int | None = option(

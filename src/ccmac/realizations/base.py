@@ -315,7 +315,7 @@ class AffineSystem(ABC):
 
 
 class Images(NamedTuple):
-    """Orthonormal vectors (m x b) and their images under S_A = (1/n) sum A_i A_i'."""
+    """Vectors (m x b) and their images under S_A = (1/n) sum A_i A_i'."""
 
     vectors: Array
     images: Array

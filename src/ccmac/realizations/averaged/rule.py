@@ -2,8 +2,8 @@
 
 Scale: z = s z~ at which both blocks of the objective have the same mean curvature; s^2 is doubled
 where the multiplier alone proves the tolerance and the coupled rows stay badly conditioned.
-Normalizer: deflation of the largest Ritz vectors of S, a third of those that blocks of vectors
-found, two thirds of those of a Lanczos run, all where the run has exhausted Range(S). Degree: 1,
+Normalizer: the inverse of a sketch of S, or deflation of two thirds of the Ritz vectors of a
+Lanczos run, of all where the run has exhausted Range(S). Degree: 1,
 unless the interval that is left is so wide that a polynomial pays. Options of the method take
 precedence. Everything is executed and charged to ``setup``.
 """
@@ -24,11 +24,10 @@ from ccmac.ledger import Costs
 from ccmac.linalg.blocks import frobenius, has_entries, multiply
 from ccmac.linalg.chebyshev import correction_interval
 from ccmac.linalg.lanczos import Krylov, lanczos
-from ccmac.linalg.nystrom import random_signs
-from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
+from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.symmetric import gram_extremes
-from ccmac.linalg.tolerances import EPS, KERNEL
-from ccmac.realizations.averaged.system import AveragedSystem, Deflation
+from ccmac.linalg.tolerances import KERNEL
+from ccmac.realizations.averaged.system import AveragedSystem, Deflation, Sketched
 from ccmac.realizations.base import (
     Certificates,
     ExecutionObjective,
@@ -42,7 +41,9 @@ from ccmac.workspace.declared import CurvatureTable, ScaledCurvature
 from ccmac.workspace.dual import block_mean, planned_size
 from ccmac.workspace.equations import SharedEquations, right_hand_sides
 
-BLOCKS = 3  # products with blocks: the vectors beyond the first third show what a deflation leaves
+TESTS = 8  # vectors that show what a sketch leaves
+TESTED_MARGIN = 1.25  # on the largest eigenvalue left, as they show it
+FLOATS = 2**25  # of a sketch
 LANCZOS_STEPS = 18
 SMALL = 40  # rows whose whole range a Lanczos run spans
 TOP_MARGIN = 1.1  # on the largest eigenvalue left, as Ritz values show it
@@ -77,7 +78,7 @@ class Normalized(NamedTuple):
     """The coupled rows with their normalizer, on what its interval rests, and a known block."""
 
     system: AveragedSystem
-    normalizer: Deflation | None
+    normalizer: Deflation | Sketched | None
     source: str
     block: Images | None = None
 
@@ -190,7 +191,7 @@ def _normalized(
     wanted: Wanted,
     rng: np.random.Generator,
 ) -> Normalized:
-    """The rule of the module text, from blocks of vectors where these pay, else by Lanczos."""
+    """The rule of the module text, from a sketch where that pays, else by Lanczos."""
     given = wanted.certificates
     coupling = system.coupling
     s = table.balance()
@@ -208,9 +209,10 @@ def _normalized(
     multiples = None if supplied else table.multiples
     size = 0
     if multiples is not None and not small and wanted.lanczos is None:
-        size = _block_size(system, wanted.costs)
+        size = _sketch_size(system, wanted.costs)
     if multiples is not None and size:
-        return _by_blocks(system, s, multiples, size, right, wanted)
+        size = size if wanted.inner is None else min(wanted.inner, size)
+        return _by_sketch(system, s, multiples, size, right, wanted)
     system = system.at_scale(s)
     system.prepare_target(right)
     steps = wanted.lanczos or (coupling.m + 1 if small else LANCZOS_STEPS)
@@ -246,70 +248,46 @@ def _plain(m: int, low: float, high: float) -> Deflation:
     return Deflation(none, none, np.zeros((0, 0)), low, high)
 
 
-# -- from blocks of vectors, where B_i = beta_i I --------------------------------------------------
-# S(s) = S_A + s^2 f I with S_A = (1/n) sum A_i A_i' and f = (1/n) sum beta_i^2: one basis of Ritz
-# vectors of S_A serves every scale, and s^2 f is a proved lower end.
-def _block_size(system: AveragedSystem, costs: Costs) -> int:
-    """Vectors of a block, by the costs of rounds and bytes; 0 where Lanczos steps pay."""
+# -- from a sketch, where B_i = beta_i I -----------------------------------------------------------
+# S(s) = S_A + s^2 f I with S_A = (1/n) sum A_i A_i' and f = (1/n) sum beta_i^2: one sketch of S_A
+# serves every scale, and s^2 f is a proved lower end. The top of what it leaves is estimated
+# from two products with TESTS vectors.
+def _sketch_size(system: AveragedSystem, costs: Costs) -> int:
+    """Vectors of the sketch, by the costs of rounds and bytes; 0 where Lanczos steps pay."""
     m = system.coupling.m
     if system.coupling.A.empty or not system.local.empty:
         return 0
-    size = planned_size(system.runtime, m, costs) // 2
-    size = min(size, 2**25 // (m * BLOCKS))  # floats of the basis
-    return size if size >= 8 else 0
+    half = planned_size(system.runtime, m, costs) // 2
+    return min(3 * half, FLOATS // m) if half >= 8 else 0
 
 
-def _by_blocks(
+def _by_sketch(
     system: AveragedSystem, s: float, multiples: Array, size: int, right: Array, wanted: Wanted
 ) -> Normalized:
-    """Also fixes the target of the system. Cost: BLOCKS averagings, 2 A a vector."""
+    """Also fixes the target of the system. Cost: two averagings, 2 A a vector."""
     coupling = system.coupling
     runtime = system.runtime
-    trace = runtime.piggyback(_squares(coupling.A.blocks))
 
     def images(W: Array, more: Array | None = None) -> tuple[Array, Array]:
         runtime.ledger.charge_cost(2 * W.shape[1] * coupling.A.cost)
         return block_mean(runtime, _gram(coupling.A.blocks, coupling.m), W, more)
 
-    first = random_signs(coupling.m, size, wanted.seed)
-    found, system.target = images(first, right)
-    squares, unknown = trace.value
-    total = math.inf if unknown else float(squares) / runtime.n * (1 + 100 * EPS)
-    span = ritz_blocks(lambda W: images(W)[0], found / np.linalg.norm(found), BLOCKS, total)
-    floor = float(np.mean(multiples**2))
-    normalizer = _left_by_blocks(span, s, floor, wanted)
+    W = random_signs(coupling.m, size + TESTS, wanted.seed)
+    Y, system.target = images(W, right)
+    tests = W[:, size:], Y[:, size:]
+    W = W[:, :size]
+    Y = Y[:, :size]
+    B = Nystrom.of(W, Y, 0.0)
+    V, _ = np.linalg.qr(B.left(*tests))
+    margin = TESTED_MARGIN if size else TOP_MARGIN
+    top = margin * float(np.linalg.norm(B.left(V, images(V)[0]), 2))
+    shift = s * s * float(np.mean(multiples**2))
     fixed = wanted.scale is not None or wanted.floor is not None
-    low, high = normalizer.spread
-    if wanted.by_multiplier and not fixed and high > 2 * low:
+    if wanted.by_multiplier and not fixed and top > shift:
         s *= math.sqrt(2.0)
-        normalizer = _left_by_blocks(span, s, floor, wanted)
-    block = Images(span.blocks[0], span.images[0])
-    return Normalized(system.at_scale(s), normalizer, "proved", block)
-
-
-def _left_by_blocks(span: RitzBlocks, s: float, floor: float, wanted: Wanted) -> Deflation:
-    """Deflation at scale s; no communication."""
-    shift = s * s * floor
-    if wanted.inner == 0:
-        return _plain(len(span.blocks[0]), shift, TOP_MARGIN * (float(span.values[0]) + shift))
-    most = span.size if span.exhausted else span.size - 1
-    third = max(span.size // BLOCKS, 1)
-    r = min(wanted.inner or (span.size if span.exhausted else third), most)
-    basis, images = span.pairs(r)
-    images += shift * basis
-    inverse = np.diag(1.0 / (span.values[:r] + shift))
-    top = span.left_top(r) + shift + span.shifted_excess(r, shift)
-    return Deflation(basis, images, inverse, shift, max(top, shift))
-
-
-def _squares(blocks: list[Any]) -> Array:
-    """An agent's sum of squared entries, and 1 where its block has none to look at."""
-    rows = []
-    for block in blocks:
-        known = block is None or has_entries(block)
-        entries = np.zeros(0) if block is None or not known else getattr(block, "data", block)
-        rows.append([float(np.sum(np.square(np.asarray(entries)))), float(not known)])
-    return np.array(rows)
+        shift *= 2.0
+    normalizer = Sketched(B.plus(shift), top + shift)
+    return Normalized(system.at_scale(s), normalizer, "proved", Images(W, Y))
 
 
 def _gram(blocks: list[Any], m: int) -> Callable[[Array], Array]:

@@ -8,7 +8,8 @@ instead of 2(deg + 1). Same row spaces, hence the same cross factor, as the cano
 the scaled problem.
 
 The normalizer of the coupled rows, q ~ S^{-1}, acts on vectors of m floats that every agent holds:
-deflation, without rounds. Of S_D all know the whole range: q(S_D) S_D is the projection on it.
+the inverse of a sketch, or deflation, without rounds. Of S_D all know the whole range:
+q(S_D) S_D is the projection on it.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ccmac.angles.principal import weighted_extremes
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.nystrom import Shifted
 from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.base import Piggyback
 from ccmac.runtime.space import Space
@@ -77,6 +79,36 @@ class Deflation:
         return np.asarray(fine[None])
 
 
+@dataclass(frozen=True)
+class Sketched:
+    """q = (B B' + c I)^{-1} of a sketch B B' <= S - c I; no rounds. ``top``: of S - B B'."""
+
+    M: Shifted
+    top: float
+
+    @property
+    def low(self) -> float:
+        """Of the spectrum of S."""
+        return self.M.c
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Ends of q(S) S (they enclose 1)."""
+        return self.M.share, max(self.top / self.M.c, 1.0)
+
+    def __str__(self) -> str:
+        """Kind and size, for the plan."""
+        return f"sketch {self.M.B.shape[1]}"
+
+    def widened(self) -> Sketched:
+        """The same, trusting the top four times less."""
+        return replace(self, top=4.0 * self.top)
+
+    def apply(self, right: Array) -> Array:
+        """q(S) right: dense work on what every agent holds."""
+        return self.M.solve(right[0])[None]
+
+
 class AveragedSystem(AffineSystem):
     """Channels of the scaled problem on (x~, z~), executed along the edges."""
 
@@ -90,7 +122,7 @@ class AveragedSystem(AffineSystem):
         self.runtime = space.runtime
         self.consensus = self.runtime.n > 1 and space.q > 0
         self.empty = coupling.empty and local.empty and shared.empty and not self.consensus
-        self.normalizer: Deflation | None = None
+        self.normalizer: Deflation | Sketched | None = None
         self.interval = Interval(1.0, 1.0)
         self.local_point = local.point
         self.width = coupling.width
@@ -141,7 +173,7 @@ class AveragedSystem(AffineSystem):
         return other
 
     def finish(
-        self, normalizer: Deflation | None, cosine: float, source: str, common: bool
+        self, normalizer: Deflation | Sketched | None, cosine: float, source: str, common: bool
     ) -> None:
         """Fix the normalizer and the joint interval: weighted projectors at cosine c."""
         self.normalizer = normalizer
