@@ -38,8 +38,9 @@ demo: $(VENV)/.installed-demo
 test: $(VENV)/.installed-test
 	$(MAKE) --jobs 2 lint pytest
 
+# One more than there are cores, as some tests wait for an answer or its absence.
 pytest: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not gallery and not browser"
+	$(BIN)/python -m pytest -n $$(($(WORKERS) + 1)) --dist worksteal -m "not gallery and not browser"
 
 # The examples, drawn, and pages in a browser.
 test-docs: $(VENV)/.installed-test

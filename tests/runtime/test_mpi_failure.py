@@ -21,12 +21,12 @@ pytestmark = pytest.mark.mpi
 @pytest.mark.parametrize(
     ("how", "ranks", "code", "line"),
     [
-        ("nan", 3, 1, r"rank 1 \(agents 3-5\): agent 4: gradient is not finite at iteration 10"),
-        ("everywhere", 3, 2, r"rank 0 \(agents 0-2\): method 'magic' is unknown; see .*"),
+        ("nan", 2, 1, r"rank 1 \(agents 4-7\): agent 4: gradient is not finite at iteration 10"),
+        ("everywhere", 2, 2, r"rank 0 \(agents 0-3\): method 'magic' is unknown; see .*"),
         ("silent", 2, 1, r"rank 0 \(agents 0-3\): no message from rank 1 beyond the time .*"),
         ("many", 3, 2, r"rank 0: runtime: 3 processes for 2 agents .* start at most 2 .*"),
         ("network", 3, 2, r"rank 0: rank 2: problem files, network, .* differ .* all 3 ranks .*"),
-        ("token", 3, 2, r"rank 0 \(agents 0-2\): rank 1: problem files, .* differ .*"),
+        ("token", 2, 2, r"rank 0 \(agents 0-3\): rank 1: problem files, .* differ .*"),
     ],
 )
 def test_an_error_ends_the_job(mpi: Launcher, how: str, ranks: int, code: int, line: str) -> None:

@@ -126,10 +126,9 @@ def test_iterations_of_the_defaults(method: Method, tol: float, expected_count: 
     assert asked is None or result.plan.settings["reduction"] == asked
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_iterations_of_mixed_constraints(seed: int) -> None:
+def test_iterations_of_mixed_constraints() -> None:
     """68 to 92 to six digits, 169 to 186 to twelve, on random (A, C, D) elsewhere."""
-    problem = random_quadratic(seed, 4, absent=("B",))
+    problem = random_quadratic(0, 4, absent=("B",))
     result = ccmac.solve(problem, RING, MixedYarmoshik(), tol=1e-12, reference=solve_kkt(problem))
     assert result.status == "optimal"
     errors = result.trace.to_pandas().set_index("iteration")["relative_error"]
