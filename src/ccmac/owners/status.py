@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import sys
@@ -15,26 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ccmac.errors import InputError
+from ccmac.page import document, wide
 from ccmac.runtime.links import Links
+from ccmac.show import table
 from ccmac.texts import plain
-
-PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh"
-content="2"><title>ccmac: {me}</title><style>body{{font:16px system-ui;margin:2em;
-max-width:40em}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>
-<h1>{me}: {phase}</h1><table>{rows}</table><h2>Neighbors</h2>
-<table><tr><th>agent</th><th>name</th><th>state</th></tr>{peers}</table></html>"""
-METRICS = ("iteration", "bound", "rounds", "bytes", "seconds", "expected")
-SHOWN = {  # on the page
-    "method": "method",
-    "resumed": "continued after iteration",
-    "iteration": "iteration",
-    "expected": "iterations by the plan",
-    "bound": "error bound",
-    "rounds": "rounds",
-    "bytes": "bytes sent by the busiest agent",
-    "seconds": "seconds",
-    "left": "seconds left by the plan",
-}
 
 
 class RunStatus:
@@ -100,18 +83,18 @@ class RunStatus:
     def page(self) -> str:
         """For a browser: nothing but this text, which comes anew every two seconds."""
         known = {**self.facts, "left": self.left}
-        rows = [_row(name, _readable(known[key])) for key, name in SHOWN.items() if known.get(key)]
-        peers = [_row(peer.number, peer.name, peer.state) for peer in self.links.links.values()]
-        phase = html.escape(known["phase"])
-        me = html.escape(self.links.names[self.links.me])
-        return PAGE.format(me=me, phase=phase, rows="".join(rows), peers="".join(peers))
+        facts = [(name, _readable(value)) for name, value in known.items() if value]
+        peers = [(peer.number, peer.name, peer.state) for peer in self.links.links.values()]
+        me = self.links.names[self.links.me]
+        body = wide("Run", table(("", ""), facts))
+        body += wide("Neighbors", table(("agent", "name", "state"), peers))
+        return document(f"ccmac: {me}", f"{me}: {known['phase']}", body)
 
     def metrics(self) -> str:
         """In the text format of Prometheus."""
         lines = []
-        for name in METRICS:
-            value = self.facts.get(name)
-            if value is not None and math.isfinite(value):
+        for name, value in self.facts.items():
+            if isinstance(value, int | float) and math.isfinite(value):
                 lines += [f"# TYPE ccmac_{name} gauge", f"ccmac_{name} {float(value)!r}"]
         lines.append("# TYPE ccmac_connected gauge")
         for peer in self.links.links.values():
@@ -128,10 +111,6 @@ class RunStatus:
             with self._log.open("a", encoding="utf-8") as stream:
                 entry = {"time": time.time(), "event": kind, **plain(facts)}
                 stream.write(json.dumps(entry) + "\n")
-
-
-def _row(*cells: Any) -> str:
-    return f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in cells)}</tr>"
 
 
 def _readable(value: Any) -> str:
@@ -157,6 +136,7 @@ def _server(status: RunStatus, address: tuple[str, int]) -> Iterator[None]:
             self.send_response(200)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
+            self.send_header("Refresh", "2")
             self.end_headers()
             self.wfile.write(body)
 
