@@ -265,7 +265,7 @@ class Trace:
     Parameters
     ----------
     limit : int
-        Rows that are kept; of longer runs every second, every fourth, and so on.
+        Rows that are kept, an even number; of longer runs every second, every fourth, and so on.
 
     Examples
     --------
@@ -279,9 +279,8 @@ class Trace:
     """
 
     def __init__(self, limit: int = 20_000) -> None:
-        self.limit = max(int(limit), 2)
+        self.limit = max(int(limit) // 2 * 2, 2)
         self._rows: list[tuple[float, ...]] = []
-        self._last: tuple[float, ...] = ()
         self._seen = 0
         self._stride = 1
 
@@ -293,33 +292,28 @@ class Trace:
         known: dict[str, float] = {"iteration": iteration, "seconds": seconds}
         known |= {"products": sum(spent[unit] for unit in "ABCD")}
         known |= {"relative_error": relative_error, "error_bound": bound}
-        self._last = tuple(known[name] if name in known else spent[name] for name in COLUMNS)
-        if self._seen % self._stride == 0:
-            self._rows.append(self._last)
-        self._seen += 1
-        if len(self._rows) > self.limit:
+        if self._seen and (self._seen - 1) % self._stride:  # the last row was not there to stay
+            self._rows.pop()
+        self._rows.append(tuple(known[name] if name in known else spent[name] for name in COLUMNS))
+        if self._seen % self._stride == 0 and len(self._rows) > self.limit:
             self._stride *= 2
             self._rows = self._rows[::2]
-
-    @property
-    def _loose(self) -> bool:
-        """Whether the last row is none of those that are kept at equal distances."""
-        return self._seen > 0 and (self._seen - 1) % self._stride != 0
+        self._seen += 1
 
     def __len__(self) -> int:
-        return len(self._rows) + self._loose
+        return len(self._rows)
 
     @property
-    def _table(self) -> Array:
-        rows = [*self._rows, self._last] if self._loose else self._rows
-        return np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
+    def rows(self) -> Array:
+        """All of it, a row each."""
+        return np.array(self._rows, dtype=np.float64).reshape(-1, len(COLUMNS))
 
     def __getitem__(self, column: str) -> Array:
         """One column as an array."""
         if column not in COLUMNS:
             hint = nearest(column, COLUMNS)
             raise UnknownName(f"trace: column {shown(column)} is unknown; {hint}")
-        return self._table[:, COLUMNS.index(column)]
+        return self.rows[:, COLUMNS.index(column)]
 
     def as_dict(self) -> dict[str, list[float]]:
         """All columns."""
@@ -327,7 +321,7 @@ class Trace:
 
     def to_csv(self) -> str:
         """Comma-separated text with a header."""
-        rows = (",".join(f"{v:.10g}" for v in row) for row in self._table.tolist())
+        rows = (",".join(f"{v:.10g}" for v in row) for row in self.rows.tolist())
         return "\n".join([",".join(COLUMNS), *rows]) + "\n"
 
     def to_pandas(self) -> Any:
@@ -345,23 +339,18 @@ class Trace:
 
     def _repr_html_(self) -> str:
         known = [name for name in COLUMNS if np.isfinite(self[name]).any()]
-        rows = self._table[-5:, [COLUMNS.index(name) for name in known]]
+        rows = self.rows[-5:, [COLUMNS.index(name) for name in known]]
         last = show.table(known, [[f"{v:.4g}" for v in row] for row in rows])
         return show.card(f"{self!r}, the last ones", [], last)
 
     # -- for a checkpoint --------------------------------------------------------------------------
-    def memory(self) -> tuple[dict[str, int], Array]:
-        """Counts and rows, for :meth:`recall`."""
-        return {"seen": self._seen, "stride": self._stride, "limit": self.limit}, self._table
+    def memory(self) -> list[int]:
+        """What continues the :attr:`rows`."""
+        return [self._seen, self._stride]
 
-    def recall(self, counts: dict[str, int], rows: Array) -> None:
-        """Continue a stored history; ValueError where the two do not fit."""
-        self._seen, self._stride, self.limit = (
-            int(counts[name]) for name in ("seen", "stride", "limit")
-        )
-        listed = [tuple(row) for row in rows.tolist()]
-        self._last = listed[-1] if listed else ()
-        self._rows = listed[: len(listed) - self._loose]
-        fits = rows.shape[1:] == (len(COLUMNS),) and min(self._stride, self.limit - 1) >= 1
-        if not fits or len(self._rows) != -(-self._seen // self._stride):
-            raise ValueError("the rows of the history do not fit their counts")
+    def recall(self, memory: list[int], rows: Array) -> None:
+        """Continue a stored history; ValueError where it is none."""
+        self._seen, self._stride = (int(number) for number in memory)
+        if rows.shape[1:] != (len(COLUMNS),) or self._stride < 1:
+            raise ValueError("this is no history of a run")
+        self._rows = [tuple(row) for row in rows.tolist()]

@@ -116,7 +116,7 @@ def test_a_history_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, li
     assert columns(found) == columns(whole)
 
 
-@pytest.mark.parametrize("limit", [2, 5, 8])
+@pytest.mark.parametrize("limit", [2, 6, 8])
 @pytest.mark.parametrize("count", [1, 2, 5, 6, 9, 17, 100])
 def test_a_history_is_thinned_and_keeps_its_ends(limit: int, count: int) -> None:
     trace = Trace(limit)

@@ -251,7 +251,6 @@ class Checkpoints:
             with self.runtime.ledger.observing():
                 x, z = self.iteration.point(state)
             agents["point"] = [np.concatenate([x, np.reshape(z, -1)])]
-        history, table = self.trace.memory()
         meta = {
             "iteration": count,
             "depends on": self._of_all,
@@ -263,11 +262,11 @@ class Checkpoints:
             "stopping": self.stopping.memory() if self.stopping is not None else {},
             "ledger": self.runtime.ledger.as_dict(),
             "waiting": [r.phase for r in self.runtime._waiting if not r.paid].count("setup"),
-            "history": history,
+            "history": self.trace.memory(),
             "scales": averaging.memory() if isinstance(averaging, Masked) else [],
         }
         try:
-            self._store.save(meta, agents, {"trace": table})
+            self._store.save(meta, agents, {"trace": self.trace.rows})
         except OSError as error:
             self._missed += 1
             self.notes = [
