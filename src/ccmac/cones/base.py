@@ -97,37 +97,30 @@ class Cone(ABC):
         """Barrier parameter of each of them: e'e."""
         return 1
 
-    @staticmethod
     @abstractmethod
-    def identity(count: int, dim: int) -> Array:
+    def identity(self, count: int, dim: int) -> Array:
         """e in every row."""
 
-    @staticmethod
     @abstractmethod
-    def margin(s: Array) -> Array:
+    def margin(self, s: Array) -> Array:
         """The largest t with s - t e in K, row by row."""
 
-    @staticmethod
     @abstractmethod
-    def length(s: Array, step: Array) -> float:
+    def length(self, s: Array, step: Array) -> float:
         """The largest multiple of ``step`` that keeps all rows of s in K."""
 
-    @staticmethod
     @abstractmethod
-    def scaling(s: Array, v: Array) -> Scaling:
+    def scaling(self, s: Array, v: Array) -> Scaling:
         """The Nesterov-Todd scaling at s and v inside K."""
 
-    @staticmethod
     @abstractmethod
-    def face(s: Array, v: Array) -> Face:
+    def face(self, s: Array, v: Array) -> Face:
         """The faces that points s and v near a solution tell of."""
 
-    @staticmethod
     @abstractmethod
-    def product(a: Array, b: Array) -> Array:
+    def product(self, a: Array, b: Array) -> Array:
         """a o b."""
 
-    @staticmethod
     @abstractmethod
-    def division(a: Array, b: Array) -> Array:
+    def division(self, a: Array, b: Array) -> Array:
         """x with a o x = b."""

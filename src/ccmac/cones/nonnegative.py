@@ -42,31 +42,24 @@ class Nonnegative(Cone):
 
     kind = "nonnegative"
 
-    @staticmethod
-    def identity(count: int, dim: int) -> Array:
+    def identity(self, count: int, dim: int) -> Array:
         return np.ones((count, dim))
 
-    @staticmethod
-    def margin(s: Array) -> Array:
+    def margin(self, s: Array) -> Array:
         return s[:, 0]
 
-    @staticmethod
-    def length(s: Array, step: Array) -> float:
+    def length(self, s: Array, step: Array) -> float:
         falls = step < 0
         return float(np.min(-s[falls] / step[falls])) if falls.any() else np.inf
 
-    @staticmethod
-    def scaling(s: Array, v: Array) -> Scaling:
+    def scaling(self, s: Array, v: Array) -> Scaling:
         return OrthantScaling(s, v)
 
-    @staticmethod
-    def face(s: Array, v: Array) -> Face:
+    def face(self, s: Array, v: Array) -> Face:
         return Fixed(v > s + WRONG)
 
-    @staticmethod
-    def product(a: Array, b: Array) -> Array:
+    def product(self, a: Array, b: Array) -> Array:
         return np.asarray(a * b)
 
-    @staticmethod
-    def division(a: Array, b: Array) -> Array:
+    def division(self, a: Array, b: Array) -> Array:
         return np.asarray(b / a)

@@ -20,30 +20,28 @@ class ProductCone:
 
     def __init__(self, cones: Sequence[Cone]) -> None:
         self.cones = tuple(cones)
-        found: dict[tuple[type[Cone], int], list[NDArray[np.int64]]] = {}
+        found: dict[tuple[type[Cone], int], tuple[Cone, list[NDArray[np.int64]]]] = {}
         start = 0
         self.degree = 0
         for cone in cones:
             rows = np.arange(start, start + cone.size).reshape(-1, cone.dim)
-            kind = (
-                Nonnegative if cone.dim == 1 and cone.degree else type(cone)
-            )  # of one entry: s >= 0
-            found.setdefault((kind, cone.dim), []).append(rows)
+            kind = Nonnegative(1) if cone.dim == 1 and cone.degree else cone  # of one entry: s >= 0
+            found.setdefault((type(kind), cone.dim), (kind, []))[1].append(rows)
             start += cone.size
             self.degree += cone.degree * len(rows)
         self.size = start
-        self.groups = [(kind, np.vstack(rows)) for (kind, _), rows in found.items()]
+        self.groups = [(kind, np.vstack(rows)) for kind, rows in found.values()]
         self.identity = self._each(lambda kind, rows: kind.identity(*rows.shape))
         self.equations = np.zeros(start, dtype=bool)
         for kind, rows in self.groups:
-            self.equations[rows] = kind is Zero
+            self.equations[rows] = isinstance(kind, Zero)
 
     @property
     def turned(self) -> bool:
         """Whether there are cones other than equations and orthants."""
         return any(rows.shape[1] > 1 for _, rows in self.groups)
 
-    def _each(self, part: Callable[[type[Cone], NDArray[np.int64]], Array]) -> Array:
+    def _each(self, part: Callable[[Cone, NDArray[np.int64]], Array]) -> Array:
         out = np.zeros(self.size)
         for kind, rows in self.groups:
             out[rows] = part(kind, rows)
@@ -63,7 +61,7 @@ class ProductCone:
         """v, moved along e into the dual cone, by so much that rounding cannot undo it."""
         out = v.copy()
         for kind, rows in self.groups:
-            if kind is not Zero:
+            if not isinstance(kind, Zero):
                 dim = rows.shape[1]
                 room = 4 * EPS * (dim - 1) * np.abs(v[rows]).max(axis=1, initial=0.0)
                 lack = np.maximum(0.0, room - kind.margin(v[rows]))

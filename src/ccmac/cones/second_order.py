@@ -126,18 +126,15 @@ class SecondOrder(Cone):
     def dim(self) -> int:
         return self.size
 
-    @staticmethod
-    def identity(count: int, dim: int) -> Array:
+    def identity(self, count: int, dim: int) -> Array:
         e = np.zeros((count, dim))
         e[:, 0] = 1.0
         return e
 
-    @staticmethod
-    def margin(s: Array) -> Array:
+    def margin(self, s: Array) -> Array:
         return np.asarray(s[:, 0] - np.linalg.norm(s[:, 1:], axis=1))
 
-    @staticmethod
-    def length(s: Array, step: Array) -> float:
+    def length(self, s: Array, step: Array) -> float:
         # The least positive root of a t^2 + 2 b t + c, by the formula that does not cancel.
         a = _hyperbolic(step, step)
         b = _hyperbolic(s, step)
@@ -150,22 +147,18 @@ class SecondOrder(Cone):
         roots = np.where(some & (roots > 0), roots, np.inf)
         return float(roots.min(initial=np.inf))
 
-    @staticmethod
-    def scaling(s: Array, v: Array) -> Scaling:
+    def scaling(self, s: Array, v: Array) -> Scaling:
         return LorentzScaling(s, v)
 
-    @staticmethod
-    def face(s: Array, v: Array) -> Face:
+    def face(self, s: Array, v: Array) -> Face:
         return LorentzFace(s, v)
 
-    @staticmethod
-    def product(a: Array, b: Array) -> Array:
+    def product(self, a: Array, b: Array) -> Array:
         out = a[:, :1] * b + b[:, :1] * a
         out[:, 0] = _dot(a, b)
         return np.asarray(out)
 
-    @staticmethod
-    def division(a: Array, b: Array) -> Array:
+    def division(self, a: Array, b: Array) -> Array:
         out = np.empty_like(b)
         out[:, 0] = _hyperbolic(a, b) / _length(a) ** 2
         out[:, 1:] = (b[:, 1:] - out[:, :1] * a[:, 1:]) / a[:, :1]

@@ -45,30 +45,23 @@ class Zero(Cone):
     def degree(self) -> int:
         return 0
 
-    @staticmethod
-    def identity(count: int, dim: int) -> Array:
+    def identity(self, count: int, dim: int) -> Array:
         return np.zeros((count, dim))
 
-    @staticmethod
-    def margin(s: Array) -> Array:
+    def margin(self, s: Array) -> Array:
         return np.asarray(-np.abs(s[:, 0]))
 
-    @staticmethod
-    def length(s: Array, step: Array) -> float:
+    def length(self, s: Array, step: Array) -> float:
         return np.inf
 
-    @staticmethod
-    def scaling(s: Array, v: Array) -> Scaling:
+    def scaling(self, s: Array, v: Array) -> Scaling:
         return NoScaling(s)
 
-    @staticmethod
-    def face(s: Array, v: Array) -> Face:
+    def face(self, s: Array, v: Array) -> Face:
         return Fixed(np.ones(s.shape, dtype=bool))
 
-    @staticmethod
-    def product(a: Array, b: Array) -> Array:
+    def product(self, a: Array, b: Array) -> Array:
         return np.zeros_like(a)
 
-    @staticmethod
-    def division(a: Array, b: Array) -> Array:
+    def division(self, a: Array, b: Array) -> Array:
         return np.zeros_like(b)
