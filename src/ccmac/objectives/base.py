@@ -108,6 +108,12 @@ class Objective(ABC):
     extended: bool = False
     """Whether the gradient at a point in the long format is evaluated in it."""
 
+    x_size: int | None = None
+    """Length of x if the data fix it."""
+
+    z_size: int | None = None
+    """Length of z if the data fix it."""
+
     def __repr__(self) -> str:
         sizes = {"x": self.x_size, "z": self.z_size, "(x, z)": self.dim}
         known = ", ".join(f"{name} of {size}" for name, size in sizes.items() if size is not None)
@@ -116,16 +122,6 @@ class Objective(ABC):
     @property
     def dim(self) -> int | None:
         """Size of (x, z) together if the data fix it, else None."""
-        return None
-
-    @property
-    def x_size(self) -> int | None:
-        """Length of x if the data fix it, else None."""
-        return None
-
-    @property
-    def z_size(self) -> int | None:
-        """Length of z if the data fix it, else None."""
         return None
 
     def check(self, d: int, q: int) -> None:  # noqa: B027 (a hook, empty on purpose)
@@ -212,6 +208,9 @@ class Function(Objective):
     5.0
     """
 
+    size: int | None = None
+    """Length of v if the data fix it."""
+
     coordinatewise: bool = False
     """g(v) is a sum of functions of single entries."""
     public_name: float | None = None
@@ -221,11 +220,6 @@ class Function(Objective):
     """What is no convex function may be minimised, but nothing is proved of its minima."""
     concordance: float | None = None
     """k with |third derivative| <= k (second) of all terms of a smooth sum over single entries."""
-
-    @property
-    def size(self) -> int | None:
-        """Length of v if the data fix it, else None."""
-        return None
 
     @abstractmethod
     def constants(self, size: int) -> tuple[float, float]:

@@ -26,11 +26,7 @@ class Centred(Function):
         name = type(self).__name__
         self.weight = nonnegative(f"{name}, weight", weight)
         self.centre = None if centre is None else real_vector(f"{name}, centre", centre)
-
-    @property
-    def size(self) -> int | None:
-        """Length of the centre."""
-        return None if self.centre is None else len(self.centre)
+        self.size = None if self.centre is None else len(self.centre)
 
     def _shifted(self, v: Array) -> Array:
         return v if self.centre is None else v - self.centre
@@ -174,11 +170,7 @@ class Box(Function):
             raise InputError("Box, low: exceeds high somewhere; no point satisfies the bounds")
         if (self.high == -math.inf).any():
             raise InputError("Box, high: is -inf somewhere; no point satisfies the bounds")
-
-    @property
-    def size(self) -> int | None:
-        """Length of the bounds when one is a vector."""
-        return next((len(bound) for bound in (self.low, self.high) if bound.ndim), None)
+        self.size = next((len(bound) for bound in (self.low, self.high) if bound.ndim), None)
 
     def constants(self, size: int) -> tuple[float, float]:
         return math.inf, 0.0
@@ -228,11 +220,7 @@ class MaxAffine(Function):
             raise InputError("MaxAffine, M: has no rows; a maximum needs at least one")
         self.c = np.zeros(self.M.shape[0]) if c is None else real_vector("MaxAffine, c", c)
         check_rows("MaxAffine, c", self.c, self.M)
-
-    @property
-    def size(self) -> int:
-        """Length of v: the columns of M."""
-        return int(self.M.shape[1])
+        self.size = int(self.M.shape[1])
 
     def constants(self, size: int) -> tuple[float, float]:
         return math.inf, 0.0

@@ -68,6 +68,7 @@ class ConcomitantHuber(Function):
         intercept: bool = True,
     ) -> None:
         self.y = real_vector("ConcomitantHuber, y", y)
+        self.size = len(self.y)
         self.epsilon = positive("ConcomitantHuber, epsilon", epsilon)
         if self.epsilon < 1:
             raise InputError(
@@ -79,11 +80,6 @@ class ConcomitantHuber(Function):
         self.weight: Any = row_weights("ConcomitantHuber, weight", weight, len(self.y))
         self._last: tuple[Array, tuple[float, float]] = (np.zeros(0), (0.0, self.least))
         self._w: Array = np.broadcast_to(self.weight, self.y.shape).astype(np.float64)
-
-    @property
-    def size(self) -> int:
-        """One score for each y."""
-        return len(self.y)
 
     def constants(self, size: int) -> tuple[float, float]:
         """(max w / least, 0)."""

@@ -293,12 +293,9 @@ class Joint(Function):
 
     def __init__(self, custom: Custom, d: int | None = None) -> None:
         self.custom = custom
+        self.size = custom.dim
         self.d = d
         self.capabilities = custom.capabilities - {"prox"}
-
-    @property
-    def size(self) -> int | None:
-        return self.custom.dim
 
     def constants(self, size: int) -> tuple[float, float]:
         return self.custom.smoothness, self.custom.strong_convexity

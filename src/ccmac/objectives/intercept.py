@@ -60,6 +60,7 @@ class Intercept(Function):
                 f"(without ridge), squared single entries or Multinomial, not {type(loss).__name__}"
             )
         self.loss: Function = loss
+        self.size = loss.size
         self.each: Function = loss  # the loss of scores
         if hinge and loss.M is not None:
             self.each = loss.over(None)
@@ -85,11 +86,6 @@ class Intercept(Function):
                     "Intercept: some class has no row of positive weight; "
                     "the intercept would be infinite"
                 )
-
-    @property
-    def size(self) -> int | None:
-        """Length of v: that of the loss."""
-        return self.loss.size
 
     def constants(self, size: int) -> tuple[float, float]:
         """(L of the loss at most, 0)."""

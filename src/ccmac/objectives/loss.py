@@ -49,13 +49,10 @@ class Linear(Function):
         if self.M is not None and y is not None:
             check_rows(f"{name}, y", y, self.M)
         self.coordinatewise = self.M is None
-
-    @property
-    def size(self) -> int | None:
-        """Columns of M, or length of y."""
         if self.M is not None:
-            return int(self.M.shape[1])
-        return None if self.y is None else len(self.y)
+            self.size = int(self.M.shape[1])
+        elif y is not None:
+            self.size = len(y)
 
     @property
     @abstractmethod
@@ -123,15 +120,11 @@ class Loss(Linear):
         targets = None if y is None else len(y)
         rows = targets if self.M is None else self.M.shape[0]
         self.weight = row_weights(f"{type(self).__name__}, weight", weight, rows)
+        if self.size is None and np.ndim(self.weight):
+            self.size = len(self.weight)
         smooth = math.isfinite(self.slope_lipschitz)
         oracle = {"gradient" if smooth else "subgradient"}
         self.capabilities = frozenset(oracle | ({"prox"} if self.M is None else set()))
-
-    @property
-    def size(self) -> int | None:
-        """Columns of M, or length of y or of the weights."""
-        known = super().size
-        return len(self.weight) if known is None and np.ndim(self.weight) else known
 
     # -- what a loss supplies -----------------------------------------------------------------
     @abstractmethod

@@ -56,15 +56,11 @@ class Multinomial(Function):
             )
         self.y = given
         self.classes = classes
+        self.size = len(given) * classes
         self.weight: Any = row_weights("Multinomial, weight", weight, len(given))
         self._row_weights: Array = np.broadcast_to(self.weight, given.shape)
         self._labels: NDArray[np.int64] = given.astype(np.int64)
         self._rows = np.arange(len(given))
-
-    @property
-    def size(self) -> int:
-        """Rows times classes."""
-        return len(self.y) * self.classes
 
     def _scores(self, v: Any) -> Any:
         return v.reshape(len(self.y), self.classes)

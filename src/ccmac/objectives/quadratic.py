@@ -59,7 +59,8 @@ class Quadratic(Function):
         if g is None:
             g = np.zeros((H if is_sparse(H) else as_array("Quadratic, H", H)).shape[:1])
         self.g = real_vector("Quadratic, g", g)
-        self.H = _symmetric(H, len(self.g))
+        self.size = len(self.g)
+        self.H = _symmetric(H, self.size)
         self.coordinatewise = _is_diagonal(self.H)
         self._factors = FactorCache()
         low, high, exact = self._extremes
@@ -68,11 +69,6 @@ class Quadratic(Function):
                 f"Quadratic, H: is indefinite (smallest eigenvalue {low:.3g}); "
                 "the objective must be convex"
             )
-
-    @property
-    def size(self) -> int:
-        """Length of u."""
-        return len(self.g)
 
     @cached_property
     def _extremes(self) -> Extremes:

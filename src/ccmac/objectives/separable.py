@@ -46,6 +46,8 @@ class Separable(Objective):
         self.z_part = z
         self._x = x or SquaredDistance(0.0)
         self._z = z or SquaredDistance(0.0)
+        self.x_size = self._x.size
+        self.z_size = self._z.size
         parts = (self._x, self._z)
         self.extended = all(part.extended for part in parts)
         common = self._x.capabilities & self._z.capabilities
@@ -56,16 +58,6 @@ class Separable(Objective):
         if all(part.is_polyhedral for part in parts) and "quadratic" not in common:
             common |= {"polyhedral"}
         self.capabilities = common
-
-    @property
-    def x_size(self) -> int | None:
-        """Length of x if the x-part fixes it."""
-        return self._x.size
-
-    @property
-    def z_size(self) -> int | None:
-        """Length of z if the z-part fixes it."""
-        return self._z.size
 
     @property
     def dim(self) -> int | None:

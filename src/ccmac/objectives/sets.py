@@ -91,14 +91,10 @@ class Halfspace(OneRow):
 
     def __init__(self, a: Any, b: float = 0.0) -> None:
         self.a = real_vector("Halfspace, a", a)
+        self.size = len(self.a)
         self.b = self.bound = number("Halfspace, b", b)
         if not self.a.any():
             raise InputError("Halfspace, a: is zero; give a row with an entry")
-
-    @property
-    def size(self) -> int:
-        """Length of a."""
-        return len(self.a)
 
     def row(self, size: int) -> Array:
         return self.a

@@ -71,7 +71,7 @@ class Sum(Function):
         sizes = {part.size for part in flat} - {None}
         if len(sizes) > 1:
             raise InputError(f"Sum: the parts act on different lengths {sorted(map(str, sizes))}")
-        self._size = next(iter(sizes), None)
+        self.size = next(iter(sizes), None)
         self.coordinatewise = all(part.coordinatewise for part in flat)
         self.extended = all(part.extended for part in flat)
         self._plain = [known for part in flat if (known := part.isotropic()) is not None]
@@ -117,17 +117,12 @@ class Sum(Function):
         clipped = not self._boxes or all(part.coordinatewise for part in self._others)
         return len(self._others) < 2 and clipped
 
-    @property
-    def size(self) -> int | None:
-        """Length of v if some part fixes it, else None."""
-        return self._size
-
     @cached_property
     def _merged(self) -> Quadratic | None:
         """All parts as one quadratic, when they are quadratic and not all squared distances."""
-        if "quadratic" not in self.capabilities or not self._others or self._size is None:
+        if "quadratic" not in self.capabilities or not self._others or self.size is None:
             return None
-        H, g, _ = self.quadratic_at(self._size)
+        H, g, _ = self.quadratic_at(self.size)
         return Quadratic(H, g)
 
     def constants(self, size: int) -> tuple[float, float]:
@@ -286,6 +281,8 @@ class Limited(Objective):
         self.lower = box.low
         self.upper = box.high
         self.d = len(self.lower) - self.q - self.slacks
+        self.x_size = self.d + self.slacks
+        self.z_size = self.q
         if len(self.lower) != len(self.upper) or min(self.d, self.slacks, self.q) < 0:
             raise InputError("Limited: the bounds do not have the length of (x, s, z)")
         self.seen = np.r_[: self.d, self.d + self.slacks : len(self.lower)]
@@ -299,16 +296,6 @@ class Limited(Objective):
     def dim(self) -> int:
         """Length of (x, s, z)."""
         return len(self.lower)
-
-    @property
-    def x_size(self) -> int:
-        """Length of (x, s)."""
-        return self.d + self.slacks
-
-    @property
-    def z_size(self) -> int:
-        """Length of z."""
-        return self.q
 
     def check(self, d: int, q: int) -> None:
         """The sizes are those of the bounds."""
