@@ -65,6 +65,7 @@ class Intercept(Function):
         if hinge and loss.M is not None:
             self.each = loss.over(None)
         self.convex = loss.convex
+        self.concordance = loss.concordance
         self.extended = loss.extended
         smooth = "gradient" in loss.capabilities
         self.capabilities = frozenset(
@@ -158,11 +159,6 @@ class Intercept(Function):
             return super().prox_at(v, step)
         b = self._best(v, step)
         return np.asarray(self.loss.prox_at(v + b, step) - b)
-
-    @property
-    def concordance(self) -> float | None:  # type: ignore[override]
-        """Third over second derivatives, at most: that of the loss."""
-        return self.loss.concordance
 
     def mean_weights(self, v: Array) -> tuple[Array, float]:
         bend = rise(self.loss.gradient_at, self.fitted(v))

@@ -56,12 +56,8 @@ class Ridge(Linear):
             raise InputError(f"{name}, y: is missing; give one target for each row of M")
         self.regularization = nonnegative(f"{name}, regularization", regularization)
         super().__init__(M, real_vector(f"{name}, y", y), weight, self.regularization)
+        self.bend = (self.weight, self.weight)
         self._factors = FactorCache()
-
-    @property
-    def bend(self) -> tuple[float, float]:
-        """Bounds (low, high) of the second derivative of the squares: the weight, twice."""
-        return self.weight, self.weight
 
     @cached_property
     def _extremes(self) -> Extremes:

@@ -39,6 +39,8 @@ class Linear(Function):
     """weight * l(Mv) + (ridge/2) ||v||^2 (``M`` None: l(v)); ``y`` has one entry per row of M."""
 
     extended = True
+    bend: tuple[float, float]
+    """Bounds (low, high) of weight * l''."""
 
     def __init__(self, M: Any, y: Array | None, weight: float, ridge: float) -> None:
         name = type(self).__name__
@@ -53,11 +55,6 @@ class Linear(Function):
             self.size = int(self.M.shape[1])
         elif y is not None:
             self.size = len(y)
-
-    @property
-    @abstractmethod
-    def bend(self) -> tuple[float, float]:
-        """Bounds (low, high) of weight * l''."""
 
     @abstractmethod
     def slopes(self, image: Any) -> Any:
@@ -122,6 +119,9 @@ class Loss(Linear):
         self.weight = row_weights(f"{type(self).__name__}, weight", weight, rows)
         if self.size is None and np.ndim(self.weight):
             self.size = len(self.weight)
+        heaviest = float(np.max(self.weight, initial=0.0))
+        # without the 0 * inf of a loss that is switched off
+        self.bend = (0.0, heaviest * self.slope_lipschitz if heaviest else 0.0)
         smooth = math.isfinite(self.slope_lipschitz)
         oracle = {"gradient" if smooth else "subgradient"}
         self.capabilities = frozenset(oracle | ({"prox"} if self.M is None else set()))
@@ -148,12 +148,6 @@ class Loss(Linear):
     @cached_property
     def _norm_squared(self) -> float:
         return 1.0 if self.M is None else gram_extremes(self.M, both=False).bounds()[0]
-
-    @property
-    def bend(self) -> tuple[float, float]:
-        """0 and weight sup phi'', without the 0 * inf of a loss that is switched off."""
-        heaviest = float(np.max(self.weight, initial=0.0))
-        return 0.0, heaviest * self.slope_lipschitz if heaviest else 0.0
 
     def constants(self, size: int) -> tuple[float, float]:
         """(weight sup phi'' ||M||^2 + ridge, ridge)."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -185,28 +185,21 @@ def _parties(X: Any, n_agents: int | None, seed: int, parties: Any, key: str | N
     return [[columns[j] for j in part] for part in np.array_split(chance, n_agents)]
 
 
+@dataclass
 class VerticalData:
     """Aligned tables with encoded labels; ``places`` are the columns' places in the whole table."""
 
-    def __init__(
-        self,
-        tables: Sequence[PartyTable],
-        places: Sequence[NDArray[np.int64]],
-        y: Array,
-        classes: tuple[Any, ...],
-        weights: Array | None,
-        outputs: int,
-        offset: Array | None = None,
-        given: Sequence[PartyTable] | None = None,
-    ) -> None:
-        self.tables = list(tables)
-        self.given = list(given or tables)  # before preprocessing
-        self.places = list(places)
-        self.y = y
-        self.offset = offset
-        self.classes = classes
-        self.weights = weights
-        self.outputs = outputs
+    tables: Sequence[PartyTable]
+    places: Sequence[NDArray[np.int64]]
+    y: Array
+    classes: tuple[Any, ...]
+    weights: Array | None
+    outputs: int
+    offset: Array | None = None
+    given: Sequence[PartyTable] = ()  # before preprocessing
+
+    def __post_init__(self) -> None:
+        self.given = self.given or self.tables
 
     @classmethod
     def read(
@@ -257,7 +250,7 @@ class VerticalData:
         weights = None if self.weights is None else self.weights[rows]
         offset = None if self.offset is None else self.offset[rows]
         tables = [t.taken(rows) for t in self.tables]
-        given = None if self.given[0] is self.tables[0] else [t.taken(rows) for t in self.given]
+        given = () if self.given[0] is self.tables[0] else [t.taken(rows) for t in self.given]
         known = (self.y[rows], self.classes, weights, self.outputs, offset, given)
         return VerticalData(tables, self.places, *known)
 

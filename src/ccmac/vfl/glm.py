@@ -50,8 +50,7 @@ class LogLink(VerticalRegressor):
         mean = float(np.average(data.y, weights=data.weights))
         model = self._model(data, "tweedie", alpha, power=power)
         problem = self._solved(data, model, bend=abs(mean) ** (2.0 - power))
-        self.coef_ = problem.weights(self.result_)
-        self.intercept_ = float(problem.intercept(self.result_)[0])
+        self._keep(problem)
         self._infers(Distribution("tweedie", power), data, problem, alpha * data.total)
         losses: Any = problem.agents[0].objective
         loss = losses.z_part

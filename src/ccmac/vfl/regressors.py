@@ -28,7 +28,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative, positive
 from ccmac.texts import shown
 from ccmac.vfl.estimators import VerticalEstimator, estimator, score_inputs
-from ccmac.vfl.formulation import VerticalData
+from ccmac.vfl.formulation import VerticalData, VflProblem
 from ccmac.vfl.inference import Distribution
 
 try:
@@ -72,10 +72,14 @@ class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc
     def _score(self, y: Any, predicted: Array, weights: Any) -> float:
         return float(r2_score(y, predicted, sample_weight=weights))
 
-    def _fit(self, data: VerticalData, ridge: float, l1: float = 0.0) -> Self:
-        problem = self._solved(data, self._model(data, "squared", ridge, l1=l1), bend=1.0)
+    def _keep(self, problem: VflProblem) -> None:
+        """The weights and the intercept that were found."""
         self.coef_ = problem.weights(self.result_)
         self.intercept_ = float(problem.intercept(self.result_)[0])
+
+    def _fit(self, data: VerticalData, ridge: float, l1: float = 0.0) -> Self:
+        problem = self._solved(data, self._model(data, "squared", ridge, l1=l1), bend=1.0)
+        self._keep(problem)
         if not l1:
             self._infers(Distribution("squared"), data, problem, ridge * data.total)
         return self
@@ -338,8 +342,7 @@ class VerticalHuber(VerticalRegressor):
         self.n_iter_ = iterations
         self.scale_ = scale * problem.prediction_scale
         self._tell_unproved()
-        self.coef_ = problem.weights(self.result_)
-        self.intercept_ = float(problem.intercept(self.result_)[0])
+        self._keep(problem)
         tables, y, _, _ = self._aligned(X, y)  # rows of no weight as well
         residuals = np.ravel(y).astype(np.float64) - self._summed(tables)[:, 0]
         self.outliers_ = np.abs(residuals) > epsilon * self.scale_
@@ -408,8 +411,7 @@ class VerticalQuantile(VerticalRegressor):
         data = self._read(X, y, "quantile", sample_weight)
         model = self._model(data, "quantile", 0.0, l1=alpha, quantile=quantile)
         problem = self._solved(data, model)
-        self.coef_ = problem.weights(self.result_)
-        self.intercept_ = float(problem.intercept(self.result_)[0])
+        self._keep(problem)
         return self
 
 
