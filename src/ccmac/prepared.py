@@ -237,7 +237,7 @@ class PreparedProblem:
             _same_places(name, whole, made)
         changed = copy.copy(whole)  # of its own kind: a vertical problem knows its partition
         for name in ("agents", "z_lower", "z_upper"):
-            object.__setattr__(changed, name, getattr(made, name))
+            setattr(changed, name, getattr(made, name))
         if isinstance(changed, VflProblem) and changed.complete:
             changed.with_vertical(changed.vertical)
         self._work = work.updated(changed, {*changes, *on_z})

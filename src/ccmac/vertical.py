@@ -73,32 +73,16 @@ class VflProblem(Problem):
 
     def with_vertical(self, vertical: Vertical) -> VflProblem:
         """This problem, with who has which columns. Who has a loss has the same as all others."""
-        object.__setattr__(self, "vertical", vertical)
+        self.vertical = vertical
+        self.partition = vertical.partition
+        self.shares = vertical.shares
+        self.prediction_scale = vertical.prediction_scale
+        self.features = vertical.features
         for agent in self.agents.values():
             loss = getattr(agent.objective, "z_part", None)
             if loss is not None:
                 loss.public_name = 1.0
         return self
-
-    @property
-    def partition(self) -> tuple[NDArray[np.int64], ...]:
-        """The places of each agent's columns."""
-        return self.vertical.partition
-
-    @property
-    def shares(self) -> Array:
-        """The shares of the coupling, one for each agent, of sum one."""
-        return self.vertical.shares
-
-    @property
-    def prediction_scale(self) -> float:
-        """Predictions over z."""
-        return self.vertical.prediction_scale
-
-    @property
-    def features(self) -> int:
-        """Columns of X."""
-        return self.vertical.features
 
     def weights(self, result: Any) -> Array:
         """w in the order of the columns of X, from a Result (or a list of x_i)."""

@@ -221,9 +221,9 @@ class Function(Objective):
     concordance: float | None = None
     """k with |third derivative| <= k (second) of all terms of a smooth sum over single entries."""
 
-    @abstractmethod
     def constants(self, size: int) -> tuple[float, float]:
         """(L, mu) on R^size; L = inf when g is not smooth."""
+        return math.inf, 0.0
 
     @abstractmethod
     def value_at(self, v: Array) -> float:
@@ -290,7 +290,7 @@ class Function(Objective):
 
     def lipschitz_at(self, size: int) -> float:
         """A bound on subgradient norms."""
-        return float("inf")
+        return math.inf
 
     def isotropic(self) -> tuple[float, Array | None] | None:
         """(a, s) when the gradient is a v - s (s None: zero), else None."""

@@ -111,9 +111,6 @@ class L1(Centred):
 
     capabilities = frozenset({"subgradient", "prox", "polyhedral"})
 
-    def constants(self, size: int) -> tuple[float, float]:
-        return math.inf, 0.0
-
     def value_at(self, v: Array) -> float:
         return self.weight * float(np.abs(self._shifted(v)).sum())
 
@@ -172,9 +169,6 @@ class Box(Function):
             raise InputError("Box, high: is -inf somewhere; no point satisfies the bounds")
         self.size = next((len(bound) for bound in (self.low, self.high) if bound.ndim), None)
 
-    def constants(self, size: int) -> tuple[float, float]:
-        return math.inf, 0.0
-
     def value_at(self, v: Array) -> float:
         """0 inside, where a bound is met to rounding: averages of copies on it leave an ulp."""
         # share of an entry by which a bound may be missed
@@ -221,9 +215,6 @@ class MaxAffine(Function):
         self.c = np.zeros(self.M.shape[0]) if c is None else real_vector("MaxAffine, c", c)
         check_rows("MaxAffine, c", self.c, self.M)
         self.size = int(self.M.shape[1])
-
-    def constants(self, size: int) -> tuple[float, float]:
-        return math.inf, 0.0
 
     def value_at(self, v: Array) -> float:
         return float(np.max(self.M @ v + self.c))

@@ -33,9 +33,6 @@ class OneRow(Function):
     def row(self, size: int) -> Array:
         """The vector a."""
 
-    def constants(self, size: int) -> tuple[float, float]:
-        return math.inf, 0.0
-
     def value_at(self, v: Array) -> float:
         """0 inside, where the row is met to rounding; +inf outside."""
         a = self.row(len(v))

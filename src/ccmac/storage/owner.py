@@ -11,7 +11,7 @@ import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import yaml
@@ -31,6 +31,7 @@ FILE_NAME = "agent.yaml"
 ARRAYS: Literal["agent.npz"] = "agent.npz"
 BYTES = MEGABYTE  # of settings, with a name for each of some ten thousand rows
 AGENTS = 2000
+COMMON = ("q", "m", "sense", "z_lower", "z_upper", "row_names", "z_names")
 DAYS = 90  # that a certificate is good for
 Size = Annotated[int, msgspec.Meta(ge=0, le=10**8)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
@@ -76,17 +77,8 @@ class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The whole problem, of which agent ``i`` alone is here, by its name in this file."""
         if agent.name is None and self.names:
             agent = replace(agent, name=self.names[i])
-        return Problem(
-            {i: agent},
-            n=self.agents,
-            q=self.q,
-            m=self.m,
-            sense=self.sense,
-            z_lower=self.z_lower,
-            z_upper=self.z_upper,
-            row_names=self.row_names,
-            z_names=self.z_names,
-        )
+        common: Any = {name: getattr(self, name) for name in COMMON}
+        return Problem({i: agent}, n=self.agents, **common)
 
     def digest(self) -> str:
         """The same for all whose files say the same, however they are laid out.

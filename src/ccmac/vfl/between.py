@@ -71,6 +71,11 @@ class Agreement(Terms, frozen=True, kw_only=True):
 
     parties: tuple[str, ...]
 
+    def model(self, rows: int, **more: Any) -> VerticalModel:
+        """The objective of so many rows."""
+        more |= {"delta": self.delta, "quantile": self.quantile}
+        return VerticalModel(self.loss, rows, self.regularization, self.l1, **more)
+
     def digest(self) -> Array:
         """Numbers that differ where agreements do."""
         return np.asarray(floats(digests([repr(self)], ""))[0])
@@ -192,9 +197,7 @@ def check_keys(agreement: Agreement, table: PartyTable) -> None:
 def check_own(agreement: Agreement, table: PartyTable, y: Any = None) -> None:
     """Whatever a party can find wrong by itself, before anybody is called."""
     _own_keys(agreement, table.party, table.keys)
-    VerticalModel(
-        agreement.loss, table.rows, agreement.regularization, agreement.l1, 0.0, agreement.delta
-    )
+    agreement.model(table.rows)
     if y is not None:
         encoded(agreement.loss, y, table.keys)
     table, _ = _prepared(agreement, table)
@@ -251,17 +254,8 @@ def _fitted(
     facts = _gathered(runtime, [float(may_be_centred(table.X)), float(table.X.shape[1])])
     centre = agreement.intercept and bool(facts[:, 0].all())
     centred = centre and agreement.loss == "squared"
-    model = VerticalModel(
-        agreement.loss,
-        table.rows,
-        agreement.regularization,
-        agreement.l1,
-        0.0,
-        agreement.delta,
-        labels.outputs,
-        agreement.intercept and not centred,
-        quantile=agreement.quantile,
-    ).with_column(int(facts[:, 1].sum()))
+    fits = agreement.intercept and not centred
+    model = agreement.model(table.rows, outputs=labels.outputs, fits_intercept=fits)
     mean, scale = column_moments(table.X, None, centre=centre, scale=agreement.standardize)
     part = labels.loss(model, centred, runtime.n)
     ones = model.column and labels.mine
