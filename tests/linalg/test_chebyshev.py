@@ -15,21 +15,21 @@ from ccmac.errors import InputError
 from ccmac.linalg.chebyshev import (
     chebyshev_correction,
     correction_interval,
-    first_kind_filter,
     growth,
     minimal_degree,
     outer_degree,
-    second_kind_filter,
     smallest_degree,
 )
 from ccmac.network import Network
 from ccmac.paper.polynomials import (
     clenshaw,
+    first_kind_filter,
     graph_filter,
     graph_filter_degree,
     inverse_root,
     inverse_root_interval,
     paper_degree,
+    second_kind_filter,
     tight_degree,
 )
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ccmac.certificates.gap import GapCertifier, Goal
 from ccmac.errors import InputError
-from ccmac.linalg.chebyshev import first_kind_filter, outer_degree, second_kind_filter
+from ccmac.linalg.chebyshev import outer_degree
 from ccmac.methods.continuation import Correction, StageSteps, stage_step
+from ccmac.paper.polynomials import first_kind_filter, second_kind_filter
 from ccmac.paper.schedules.continuation import Continuation, certified_schedule, gradient_steps
 from methods.dense_system import Toy
 

@@ -73,40 +73,6 @@ def chebyshev_correction(
     return np.subtract(w, point, out=point), multiplier
 
 
-def first_kind_filter(residual: Residual, x: Array, low: float, high: float, degree: int) -> Pair:
-    """RF(x) = w_ref + r(Q)(x - w_ref), |r| < 1/2 on [low, high]; its multiplier.
-
-    Algorithm alg:cvx-rf.
-
-    The point that the Chebyshev correction leads to: r(t) = T_N(c - t)/T_N(c), N residuals.
-    """
-    moved, multiplier = chebyshev_correction(residual, x, low, high, degree)
-    return x - moved, -multiplier
-
-
-def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -> Pair:
-    """UF(x) = w_ref + s(Q)(x - w_ref), |s| <= 1, sqrt(t)|s(t)| <= sqrt(low).
-
-    Algorithm alg:cvx-uf.
-    """
-    gradient, multiplier = residual(x)
-    before = x
-    earlier = np.zeros_like(multiplier)
-    now = x - gradient / high
-    current = -multiplier / high
-    for j in range(1, degree):
-        gradient, multiplier = residual(now)
-        ahead = 2.0 * (j + 1) / (j + 2)
-        behind = j / (j + 2)
-        following = ahead * (now - gradient / high) - behind * before
-        later = ahead * (current - multiplier / high) - behind * earlier
-        before = now
-        now = following
-        earlier = current
-        current = later
-    return now, current
-
-
 def growth(degree: int, a: float, b: float) -> float:
     """T_degree((b + a)/(b - a)) > 1: how much a degree damps [a, b] against the origin."""
     if b <= a:

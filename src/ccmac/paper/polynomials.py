@@ -1,4 +1,4 @@
-"""Chebyshev polynomials of the paper's realizations: x^{-1/2}, and a filter of graphs."""
+"""Chebyshev polynomials of the paper: x^{-1/2}, a filter of graphs, filters of schedules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from ccmac.inputs import Array
-from ccmac.linalg.chebyshev import growth
+from ccmac.linalg.chebyshev import Pair, Residual, chebyshev_correction, growth
 
 Apply = Callable[[Array], Array]
 
@@ -108,3 +108,38 @@ def graph_filter(apply: Apply, v: Array, low: float, high: float, degree: int) -
         current, previous = 2.0 * rho_next * image - rho_next * rho * previous, current
         rho = rho_next
     return np.asarray(v - current)
+
+
+# -- filters of the schedules without strong convexity ---------------------------------------------
+def first_kind_filter(residual: Residual, x: Array, low: float, high: float, degree: int) -> Pair:
+    """RF(x) = w_ref + r(Q)(x - w_ref), |r| < 1/2 on [low, high]; its multiplier.
+
+    Algorithm alg:cvx-rf.
+
+    The point that the Chebyshev correction leads to: r(t) = T_N(c - t)/T_N(c), N residuals.
+    """
+    moved, multiplier = chebyshev_correction(residual, x, low, high, degree)
+    return x - moved, -multiplier
+
+
+def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -> Pair:
+    """UF(x) = w_ref + s(Q)(x - w_ref), |s| <= 1, sqrt(t)|s(t)| <= sqrt(low).
+
+    Algorithm alg:cvx-uf.
+    """
+    gradient, multiplier = residual(x)
+    before = x
+    earlier = np.zeros_like(multiplier)
+    now = x - gradient / high
+    current = -multiplier / high
+    for j in range(1, degree):
+        gradient, multiplier = residual(now)
+        ahead = 2.0 * (j + 1) / (j + 2)
+        behind = j / (j + 2)
+        following = ahead * (now - gradient / high) - behind * before
+        later = ahead * (current - multiplier / high) - behind * earlier
+        before = now
+        now = following
+        earlier = current
+        current = later
+    return now, current

@@ -27,10 +27,11 @@ from ccmac.certificates.stopping import Stop
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import first_kind_filter, outer_degree, second_kind_filter
+from ccmac.linalg.chebyshev import outer_degree
 from ccmac.methods.base import Prepared, State, vector
 from ccmac.methods.continuation import AcceleratedGradient, Correction, StageSteps, stage_step
 from ccmac.methods.realized import ProvedIteration, proved
+from ccmac.paper.polynomials import first_kind_filter, second_kind_filter
 
 if TYPE_CHECKING:
     from ccmac.methods.continuation import CrossContinuation
