@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ccmac.cli.main import main
+from ccmac.paper.experiments import suite as suites
 from ccmac.paper.experiments.records import pending, read_records, read_suite
 
 SUITE = """\
@@ -35,8 +36,9 @@ def test_run_resume_verify_table_and_figure(
     file.write_text(SUITE, encoding="utf-8")
     run = ["suite", "run", str(file), "--profile", "paper", "--out", str(out)]
 
-    assert main([*run, "--only", "ring"]) == 0
-    assert len(pending(out, read_suite(out))) == 4
+    first = suites.read(SUITE, file.name, "paper").runs[0]
+    assert main([*run, "--only", first.id]) == 0
+    assert len(pending(out, read_suite(out))) == 7
     assert main([*run, "--resume"]) == 0
     capsys.readouterr()
     assert main([*run, "--resume"]) == 0
