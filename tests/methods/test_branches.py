@@ -37,16 +37,6 @@ def test_coupled_equation_without_blocks_is_vacuous_or_infeasible() -> None:
     assert "whose b_i do not add up to zero" in result.message
 
 
-def test_zero_matrices_with_a_right_hand_side_are_infeasible() -> None:
-    agents = [
-        ccmac.Agent(quadratic(3), A=np.zeros((2, 1)), B=np.zeros((2, 2)), b=[1.0, 0.0])
-        for _ in range(3)
-    ]
-    result = ccmac.solve(ccmac.Problem(agents), ccmac.Network.ring(3), method="cross-apapc")
-    assert result.status == "infeasible"
-    assert "coupled" in result.message
-
-
 def test_local_equations_that_fix_everything() -> None:
     """S_HC = 0: C_i leaves no freedom in x and B = 0."""
     rng = np.random.default_rng(0)
@@ -129,15 +119,6 @@ def test_infeasibility_certificate(conflict: str, n: int, fused: bool) -> None:
     np.testing.assert_allclose(total_z, 0.0, atol=1e-8)
     assert abs(value) > 1e-4
     assert value == pytest.approx(found.value, rel=1e-6)
-
-
-@pytest.mark.parametrize(("conflict", "block"), [("local", "C"), ("shared", "D")])
-def test_an_agents_own_contradiction_is_named(conflict: str, block: str) -> None:
-    problem = infeasible(1, conflict, n=1)  # type: ignore[arg-type]
-    result = ccmac.solve(problem, ccmac.Network.path(1))
-    assert result.status == "infeasible"
-    assert f"equations {block} of agent 0" in result.message
-    assert result.iterations == 0
 
 
 def test_one_agent_owns_the_labels() -> None:

@@ -13,7 +13,6 @@ from ccmac import vfl
 from ccmac.errors import MethodRefused
 from ccmac.methods import registry
 from ccmac.objectives import L1, Custom, Huber, Logistic, Objective, Separable, SquaredDistance
-from ccmac.paper.instances import infeasible
 from methods.test_real_data import LAMBDA, dataset, logistic
 
 N = 4
@@ -144,20 +143,6 @@ def test_one_averaging_one_argmin_one_riding_reduction() -> None:
     assert inner[0] > 0
 
 
-def test_label_owner_has_curvature_enough() -> None:
-    random = np.random.default_rng(1)
-    X = random.standard_normal((30, 8))
-    y = np.sign(X @ random.standard_normal(8) + random.standard_normal(30))
-    options = {"loss": "logistic", "regularization": 0.05, "shared_regularization": 0.2}
-    weights = []
-    for owner in (None, 2):
-        problem = vfl.problem(X, y, N, label_owner=owner, **options)
-        result = ccmac.solve(problem, ccmac.Network.ring(N), method="cross-lbfgs", tol=1e-9)
-        assert result.status == "optimal"
-        weights.append(problem.weights(result))
-    assert weights[0] == pytest.approx(weights[1], abs=1e-7)
-
-
 def test_warm_prices_save_iterations() -> None:
     problem = problem_of("joint", 5)
     network = ccmac.Network.ring(N)
@@ -165,14 +150,6 @@ def test_warm_prices_save_iterations() -> None:
     warm = ccmac.solve(problem, network, method="cross-lbfgs", tol=1e-6, warm_start=cold)
     assert warm.status == "optimal"
     assert warm.iterations < 0.5 * cold.iterations
-
-
-@pytest.mark.parametrize("conflict", ["shared", "cross"])
-def test_conflicting_equations_are_found(conflict: str) -> None:
-    result = ccmac.solve(
-        infeasible(0, conflict), ccmac.Network.ring(4), method="cross-lbfgs", max_iterations=200
-    )
-    assert result.status == "infeasible"
 
 
 def test_refuses_with_a_way_out() -> None:

@@ -69,17 +69,3 @@ def test_refusals_name_the_method_and_a_way_out() -> None:
     for name, x, z in (("x", [near.x[0], bad], near.z), ("z", near.x, bad)):
         with pytest.raises(InputError, match=f"^reference, {name}"):
             ccmac.solve(_pair(SquaredDistance(1.0)), "complete", reference=Fake(x=x, z=z))
-
-
-@pytest.mark.parametrize("method", ["auto", "cross-ipm"])
-def test_a_free_fall_is_seen(method: str) -> None:
-    """f_i = -x_i - 3 z with x_1 + x_2 + 2 z = 0: F = -4 z falls as z grows."""
-    f = Quadratic(np.zeros((2, 2)), [1.0, 3.0])
-    problem = Problem([Agent(f, A=[[1.0]], B=[[1.0]], b=[0.0]) for _ in range(2)])
-    said = ccmac.solve(problem, "complete", method)
-    assert said.status == "unbounded"
-    direction = said.certificates["direction"]
-    x = np.concatenate(direction["x"])
-    z = np.asarray(direction["z"])
-    assert x.sum() + 2 * z[0] == pytest.approx(0.0, abs=1e-12)
-    assert -x.sum() - 6 * z[0] < 0

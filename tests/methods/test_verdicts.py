@@ -202,13 +202,6 @@ def test_linear_objectives_bounded_by_the_equations() -> None:
     assert result.objective == pytest.approx(-2.0, abs=1e-5)
 
 
-def test_linear_objectives_that_fall_for_ever() -> None:
-    linear = Quadratic(np.zeros((2, 2)), np.array([1.0, 0.0]))
-    result = ccmac.solve(small(linear, linear), "path")
-    assert result.status == "unbounded"
-    assert result.message == ADVICE["unbounded"]
-
-
 def test_an_objective_declared_without_any_curvature() -> None:
     linear = [
         Custom(lambda x, z: float(x[0]), lambda x, z: (np.ones(1), np.zeros(1)), 0.0)
