@@ -294,6 +294,14 @@ def test_huber_ends_proved_with_the_smallest_penalties() -> None:
     assert ours.score(Z, y) == pytest.approx(theirs.score(Z, y), abs=1e-4)
 
 
+def test_huber_ends_proved_where_most_rows_fit_exactly() -> None:
+    random = np.random.default_rng(0)
+    Z = (random.random((3000, 40)) < 0.1) * 1.0
+    y = np.where(Z @ random.standard_normal(40) + random.standard_normal(3000) > 2.5, 1.0, -1.0)
+    model = VerticalHuber(parties=3).fit(Z, y)
+    assert (model.result_.status, model.scale_ < 1e-6) == ("optimal", True)
+
+
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_quantiles_are_those_of_scikit_learn(intercept: bool, weighted: bool) -> None:

@@ -114,8 +114,8 @@ class Cone(ABC):
         """The Nesterov-Todd scaling at s and v inside K."""
 
     @abstractmethod
-    def face(self, s: Array, v: Array) -> Face:
-        """The faces that points s and v near a solution tell of."""
+    def face(self, s: Array, v: Array, s0: Array, v0: Array) -> Face:
+        """The faces that s and v near a solution tell of: whichever is less of s0 or v0."""
 
     @abstractmethod
     def product(self, a: Array, b: Array) -> Array:

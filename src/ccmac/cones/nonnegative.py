@@ -55,8 +55,8 @@ class Nonnegative(Cone):
     def scaling(self, s: Array, v: Array) -> Scaling:
         return OrthantScaling(s, v)
 
-    def face(self, s: Array, v: Array) -> Face:
-        return Fixed(v > s + WRONG)
+    def face(self, s: Array, v: Array, s0: Array, v0: Array) -> Face:
+        return Fixed(v / v0 > s / s0 + WRONG)
 
     def product(self, a: Array, b: Array) -> Array:
         return np.asarray(a * b)

@@ -97,9 +97,9 @@ class ProductCone:
         """Of all rows at (s, v)."""
         return ProductScaling(self, s, v)
 
-    def face(self, s: Array, v: Array) -> ProductFace:
-        """That points (s, v) near a solution tell of."""
-        return ProductFace(self, s, v)
+    def face(self, s: Array, v: Array, s0: Array, v0: Array) -> ProductFace:
+        """That points (s, v) near a solution tell of, with (s0, v0) before."""
+        return ProductFace(self, s, v, s0, v0)
 
     def blocks(self, matrices: list[Array]) -> sp.coo_array:
         """Batches of matrices (count, dim, dim), one for each group, as one on all rows."""
@@ -120,9 +120,11 @@ class ProductCone:
 class ProductFace:
     """The faces of all rows; see :class:`ccmac.cones.base.Face`."""
 
-    def __init__(self, cone: ProductCone, s: Array, v: Array) -> None:
+    def __init__(self, cone: ProductCone, s: Array, v: Array, s0: Array, v0: Array) -> None:
         self.cone = cone
-        self.parts = [kind.face(s[rows], v[rows]) for kind, rows in cone.groups]
+        self.parts = [
+            kind.face(*(point[rows] for point in (s, v, s0, v0))) for kind, rows in cone.groups
+        ]
         self.matrix = cone.blocks([part.matrix for part in self.parts])
         self.held = np.zeros(cone.size)
         for part, (_, rows) in zip(self.parts, cone.groups, strict=True):

@@ -27,6 +27,12 @@ def _length(s: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum((s[:, 0] - tail) * (s[:, 0] + tail), 1e-300)))
 
 
+def _eigenvalues(s: Array) -> Array:
+    """(s_0 - ||s_1||, s_0 + ||s_1||), never 0."""
+    tail = np.linalg.norm(s[:, 1:], axis=1)
+    return np.stack([s[:, 0] - tail, s[:, 0] + tail])
+
+
 class LorentzScaling(Scaling):
     """W from the two points brought to the hyperboloid u'Ju = 1."""
 
@@ -76,11 +82,12 @@ class LorentzFace(Face):
     t (1, -u) turns by -t (I - uu') ds_1 / ||s_1||.
     """
 
-    def __init__(self, s: Array, v: Array) -> None:
+    def __init__(self, s: Array, v: Array, s0: Array, v0: Array) -> None:
         tail_s = np.linalg.norm(s[:, 1:], axis=1)
-        tail_v = np.linalg.norm(v[:, 1:], axis=1)
-        inside = v[:, 0] + tail_v <= s[:, 0] - tail_s + WRONG
-        apex = v[:, 0] - tail_v > s[:, 0] + tail_s + WRONG
+        least_s, most_s = _eigenvalues(s) / _eigenvalues(s0)
+        least_v, most_v = _eigenvalues(v) / _eigenvalues(v0)
+        inside = most_v <= least_s + WRONG
+        apex = least_v > most_s + WRONG
         self.apex = apex
         self.edge = ~inside & ~apex & (tail_s > 0) & (v[:, 0] > 0)
         dim = s.shape[1]
@@ -150,8 +157,8 @@ class SecondOrder(Cone):
     def scaling(self, s: Array, v: Array) -> Scaling:
         return LorentzScaling(s, v)
 
-    def face(self, s: Array, v: Array) -> Face:
-        return LorentzFace(s, v)
+    def face(self, s: Array, v: Array, s0: Array, v0: Array) -> Face:
+        return LorentzFace(s, v, s0, v0)
 
     def product(self, a: Array, b: Array) -> Array:
         out = a[:, :1] * b + b[:, :1] * a

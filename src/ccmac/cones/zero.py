@@ -57,7 +57,7 @@ class Zero(Cone):
     def scaling(self, s: Array, v: Array) -> Scaling:
         return NoScaling(s)
 
-    def face(self, s: Array, v: Array) -> Face:
+    def face(self, s: Array, v: Array, s0: Array, v0: Array) -> Face:
         return Fixed(np.ones(s.shape, dtype=bool))
 
     def product(self, a: Array, b: Array) -> Array:

@@ -6,16 +6,18 @@ method of Hintermueller, Ito and Kunisch, 2002):
 
     P y + P_z z + G_A'v_A + A'lambda + c = 0,   G_A y + H_A z = h_A,   v_j = 0, j not in A
 
-Where the guess v > s is right that is the solution itself, multipliers included, to the accuracy of
-linear algebra; what it finds is judged like any other point. From the last solution of a warm start
-the guess is mended in a few passes; if it does not settle, the run starts cold.
-Cost of a pass: 1 local factorization and 1 averaging; of a guess within a run 2 averagings, the
-second of the common unknowns alone.
+A row is guessed active where a step took more of its slack than of its multiplier (El-Bakry, Tapia
+and Zhang, 1994), whatever their sizes; from then on where v > s. What changes is mended pass by
+pass while it gets less. Where the rows are right that is the solution, multipliers included, to the
+accuracy of linear algebra; what is found is judged like any other point. A warm start guesses from
+the last solution; where that does not settle it goes on a little inside the cones if few rows were
+in doubt, else cold.
+guesses from the last solution, and starts cold where that does not settle.
+Cost of a pass: 1 local factorization and 1 averaging; two passes at least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,7 @@ import scipy.sparse as sp
 from ccmac.inputs import Array
 from ccmac.methods.interior.equilibration import Units
 from ccmac.methods.interior.local import LocalSystem, Point, Shared
+from ccmac.methods.interior.system import CommonSystem
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace.conic import StandardForm
 
@@ -32,8 +35,10 @@ if TYPE_CHECKING:
     from ccmac.methods.interior.iteration import Interior, InteriorState
 
 MET = 1e-8  # a slack below this, in equilibrated units, is none
-# Passes of a warm start, one step's averagings; then fewer rows, far away half, must change.
-FEW = 3
+PASSES = 6
+FEW = 3  # fewer rows may change as often as before
+STILL = 1e-5  # of the common unknowns: a last step
+ROWS = 16  # where one row in so many is in doubt the guess tells nothing
 HELD = 1e-10  # proximal weight of active rows, less than that of an interior point
 
 
@@ -72,127 +77,77 @@ def guess(
 
 
 def settled(run: Interior, state: InteriorState) -> InteriorState:
-    """The point that the active rows of a state determine; tau = 1."""
-    run.work.ledger.charge(argmins=1)
+    """The point that the active rows of a state determine; tau = 1.
+
+    They are mended by what is found while ever fewer change; ``changed`` of them did last.
+    """
+    system = run.system
     z, dual = np.split(state.common[0] / state.tau, [run.q])
     points = [Point(*(part / state.tau for part in p.flat)) for p in run.points(state)]
-    system = Guesses(run, points, z)
-    # the second for what rounding and proximal terms left
-    for _ in range(2):
-        points, z, dual = system.solved(points, z, dual)
-    points = system.with_slacks(points, z)
-    return run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count)
-
-
-def mended(run: Interior, state: InteriorState) -> InteriorState:
-    """One pass of a warm start; the state's ``changed`` is what the pass before changed."""
-    run.work.ledger.charge(argmins=1)
-    z, dual = np.split(state.common[0], [run.q])
-    points = run.points(state)
-    system = Guesses(run, points, z)
-    received = run.runtime.piggyback(np.array([[c] for c in system.changes(points)]))
-    points, z, dual = system.solved(points, z, dual)
-    points = system.with_slacks(points, z)
-    changed = int(received.value[0])
-    fall = 1 if run.is_near(changed) else 2
-    state = replace(
-        run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count + 1),
-        warm=state.warm + 1,
-        changed=changed,
-        lost=int(changed == 0 or (state.warm >= FEW and fall * changed >= state.changed)),
-        guessed=state.guessed,
-        guessed_common=state.guessed_common,
-    )
-    return state
-
-
-class Guesses:
-    """Everybody's guess at these points, and the summed system that they make."""
-
-    def __init__(self, run: Interior, points: list[Point], z: Array) -> None:
-        self.run = run
-        self.own = [
-            Guess(agent.near(point.y, z), point)
-            for agent, point in zip(run.agents, points, strict=True)
+    before = run.points(replace(state, own=state.before))
+    guesses: list[Guess] = []
+    changed = system.degree // ROWS
+    for count in range(PASSES):
+        run.work.ledger.charge(argmins=1)
+        former = guesses
+        guesses = [
+            Guess(agent, point, z, last)
+            for agent, point, last in zip(run.agents, points, before, strict=True)
         ]
-        self._solve: Callable[[Array], Array] | None = None
-
-    def changes(self, points: list[Point]) -> list[int]:
-        """How many rows are active here and were not in the pass before, or the reverse."""
-        return [g.changes(p) for g, p in zip(self.own, points, strict=True)]
-
-    def solved(
-        self, points: list[Point], z: Array, dual: Array
-    ) -> tuple[list[Point], Array, Array]:
-        """One solution for what the equations lack: one averaging, the first with the matrix."""
-        system = self.run.system
-        points = [g.begin(p, z) for g, p in zip(self.own, points, strict=True)]
-        shares = []
-        for k, (g, p) in enumerate(zip(self.own, points, strict=True)):
-            own, common = g.residual(p, z, dual)
-            wide = system.spread(k, np.append(own, 0.0))[:-1] + common
-            entries = system.guessed(k, g.matrix(), g.agent) if self._solve is None else np.zeros(0)
-            shares.append(np.append(entries, wide))
-        total = self.run.sum(np.stack(shares))
-        if self._solve is None:
-            entries, total = np.split(total, [system.entries])
-            self._solve = system.factorized(entries)
-        dc = self._solve(total)
-        points = [g.moved(p, dc[g.agent.support]) for g, p in zip(self.own, points, strict=True)]
-        return points, z + dc[: self.run.q], dual + dc[self.run.q :]
-
-    def with_slacks(self, points: list[Point], z: Array) -> list[Point]:
-        """Slacks of the rows that are not active."""
-        return [g.with_slacks(p, z) for g, p in zip(self.own, points, strict=True)]
+        changes = [g.changes(f) for g, f in zip(guesses, former or guesses, strict=True)]
+        received = run.runtime.piggyback(np.array(changes)[:, None])
+        shares = [g.share(system, k, z, dual) for k, g in enumerate(guesses)]
+        entries, total = np.split(run.sum(np.stack(shares)), [system.entries])
+        dc = system.factorized(entries)(total)
+        z = z + dc[: run.q]
+        dual = dual + dc[run.q :]
+        points = [g.solved(dc[g.agent.support], z) for g in guesses]
+        before = run.units_of_cones
+        if count:
+            last = changed
+            changed = int(received.value[0])
+            still = np.abs(dc).max(initial=0.0) <= STILL * np.abs([1.0, *z, *dual]).max()
+            if changed >= max(last, FEW) or (still and not changed):
+                break
+    return run.packed(points, Shared(z, dual, 1.0, 0.0), count=state.count, changed=changed)
 
 
 class Guess:
-    """An agent's optimality conditions with its active rows as equations, as a Newton system."""
+    """An agent's optimality conditions with its active rows as equations, as a Newton system.
 
-    def __init__(self, agent: LocalSystem, point: Point) -> None:
-        self.agent = agent
-        p = agent.model
-        self.face = p.cone.face(point.s, point.v)
+    A row is active where its slack is a smaller share of what it was ``before`` than its multiplier
+    (the indicators of El-Bakry, Tapia and Zhang, 1994).
+    """
+
+    def __init__(self, agent: LocalSystem, point: Point, z: Array, before: Point) -> None:
+        self.agent = agent = agent.near(point.y, z)
+        self.face = agent.model.cone.face(point.s, point.v, before.s, before.v)
         matrix = sp.csr_array(self.face.matrix)
-        self.active = matrix.diagonal() != 0
         self._factor = agent.factorized(matrix, np.maximum(self.face.held, HELD))
-        self._solve = self._factor.solve
-        self._border = agent.border
-        self._right = np.zeros(p.size + p.rows)
+        self._lack, v = self.face.met(agent.slack(point.y, z), point.v)
+        self._point = Point(point.y, point.s, v)
+        self._right = np.zeros(0)
 
-    def changes(self, point: Point) -> int:
-        """Rows whose slack is there but count as active, or the reverse."""
-        before = self.agent.equations | (point.s == 0.0)
-        return int(np.count_nonzero(self.active != before))
+    def changes(self, former: Guess) -> int:
+        """Rows that are active here and were not, or the reverse."""
+        return int(np.count_nonzero((self.face.held == 0.0) != (former.face.held == 0.0)))
 
-    def begin(self, point: Point, z: Array) -> Point:
-        """Multipliers as they are on the faces: none where rows are not active."""
-        slack = self.agent.slack(point.y, z)
-        return Point(point.y, np.zeros_like(point.s), self.face.met(slack, point.v)[1])
-
-    def matrix(self) -> Array:
-        """-V M^{-1} U on the support."""
-        return self._factor.condensed()
-
-    def residual(self, point: Point, z: Array, dual: Array) -> tuple[Array, Array]:
-        """Its share of the common right-hand side: on the support, and on all of (z, lambda)."""
+    def share(self, system: CommonSystem, k: int, z: Array, dual: Array) -> Array:
+        """What agent k here adds to the common matrix and to its right-hand side."""
         agent = self.agent
         p = agent.model
-        y, _, v = point.flat
+        y, _, v = self._point.flat
         slope = p.P @ y + p.P_z @ z + agent.GT @ v + agent.AT @ dual + p.c
-        rows = self.face.met(agent.slack(y, z), v)[0]
-        self._right = np.append(-slope, rows)
+        self._right = np.append(-slope, self._lack)
         on_z = agent.P_zT @ y + p.P_zz @ z + agent.HT @ v + agent.BT @ dual + p.c_z
-        common = -np.concatenate([on_z, p.A @ y + p.B @ z - p.b])
-        return -(self._border.T @ self._solve(self._right)), common
+        wide = -np.concatenate([on_z, p.A @ y + p.B @ z - p.b])
+        wide[agent.support] -= agent.border.T @ self._factor.solve(self._right)
+        return np.append(system.guessed(k, self._factor.condensed(), agent), wide)
 
-    def moved(self, point: Point, dc: Array) -> Point:
-        """The unknowns after dc on the support."""
-        step = self._solve(self._right - self._border @ dc)
-        dy, dv = np.split(step, [self.agent.model.size])
-        return Point(point.y + dy, point.s, point.v + dv)
-
-    def with_slacks(self, point: Point, z: Array) -> Point:
-        """Slacks of the rows that are not active."""
-        slack = np.where(self.active, 0.0, self.agent.slack(point.y, z))
-        return Point(point.y, slack, point.v)
+    def solved(self, dc: Array, z: Array) -> Point:
+        """The unknowns after dc on the support, with their slacks."""
+        agent = self.agent
+        step = self._factor.solve(self._right - agent.border @ dc)
+        dy, dv = np.split(step, [agent.model.size])
+        y = self._point.y + dy
+        return Point(y, np.where(agent.equations, 0.0, agent.slack(y, z)), self._point.v + dv)

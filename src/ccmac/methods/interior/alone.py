@@ -44,8 +44,10 @@ from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.loss import Hinge, Pinball
 
 STEPS = 100
-CLOSE = 1e-11  # of F: a gap that will do
+CLOSE = 1e-13  # of F: a gap that will do
 WORSE = 100.0  # times the least gap: steps have lost their digits
+CLOSER = 8  # steps at the end, at most
+AT_LEAST = 1e-3  # so close to its least value the scale ends there
 SHORT = 0.995  # of the way to the boundary
 ROUNDING = 16.0
 
@@ -174,7 +176,37 @@ class Path:
             except np.linalg.LinAlgError:  # rounding
                 break
         s, sigma = self._read(best)
-        return -self.E @ s, h.allowed(s), best.b, sigma
+        c, b = -self.E @ s, best.b
+        if h.weight:
+            sigma = h.least if sigma <= h.least * (1.0 + AT_LEAST) else sigma
+            c, b = self._closer(c, b, s, sigma)
+        return c, h.allowed(s), b, sigma
+
+    def _closer(self, c: Array, b: float, s: Array, sigma: float) -> tuple[Array, float]:
+        """(c, b) by Newton's steps on h at this sigma, while they come closer to the slopes s.
+
+        Where many rows fit exactly, the sum -E s has lost the digits that tell s from r.
+        """
+        h = self.h
+        E = np.vstack([self.E, np.ones((int(h.free), len(s)))])
+        at = np.append(c, np.full(int(h.free), b))
+        best = at
+        least = np.inf
+        for _ in range(CLOSER):
+            r = at @ E - h.at
+            off = h.lacking(r, sigma, s) + 0.5 * float(np.sum((at[: len(c)] + self.E @ s) ** 2))
+            if not off < least:
+                break
+            least = off
+            best = at
+            v = h.slopes(r, sigma)
+            soft = (h.low < v) & (v < h.high)
+            gram = weighted_gram(E[:, soft], 1.0 / (sigma * h.bend[soft]))
+            gram[np.diag_indices(len(c))] += 1.0
+            slope = E @ v
+            slope[: len(c)] += at[: len(c)]
+            at = at - np.linalg.lstsq(gram, slope)[0]
+        return best[: len(c)], float(best[len(c) :].sum())
 
     def _read(self, point: Interior) -> tuple[Array, float]:
         """s, from the bound that is nearer, and sigma."""

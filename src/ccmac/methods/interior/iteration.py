@@ -23,7 +23,7 @@ from ccmac.certificates.stopping import over
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, known, rows
-from ccmac.methods.interior.active import guess, mended
+from ccmac.methods.interior.active import ROWS, guess, settled
 from ccmac.methods.interior.equilibration import Units
 from ccmac.methods.interior.local import Elimination, LocalSystem, Point, Shared
 from ccmac.methods.interior.system import CommonSystem, announced
@@ -34,8 +34,8 @@ from ccmac.workspace.conic import StandardForm
 
 FACTS = 4  # ||r_y||^2, ||r_v||^2, s'v, objective
 STEPS = 200
+NEAR, CLOSE = 0.99, 0.9999  # of the way to the boundary; more where the predictor goes far
 ROOM = 1e-4  # of slacks and multipliers after a warm start in vain, in equilibrated units
-ROWS = 32  # one row in so many may be guessed wrong for the last solution to be near
 TINY = 1e-200  # tau that is none
 STUCK = 1e-9  # a step this short gains nothing
 TRUST = 0.1  # share of the slope's residual, or of mu, that smooth functions may miss models by
@@ -52,8 +52,7 @@ class InteriorState(State):
 
     own: Array = rows()
     common: Array = known()
-    guessed: Array = rows()  # where a warm start began, in the form of ``own`` and ``common``
-    guessed_common: Array = known()
+    before: Array = rows()  # ``own`` of the point before; s = v = e where there is none
     tau: float = 1.0
     kappa: float = 1.0
     primal: float = np.inf
@@ -62,9 +61,8 @@ class InteriorState(State):
     value: float = 0.0
     length: float = 1.0
     count: int = 0
-    warm: int = 0  # passes of a warm start, and one; 0 in interior-point steps
-    changed: int = 0  # active rows that changed in the pass before
-    lost: int = 0  # whether they did not settle, or did and that was not enough
+    warm: int = 0  # 1 where the active rows are guessed from a solution, 2 where that ended
+    changed: int = 0  # active rows that were in doubt when that ended
 
 
 class Interior(Iteration[InteriorState]):
@@ -103,15 +101,34 @@ class Interior(Iteration[InteriorState]):
         return table
 
     # -- the state ---------------------------------------------------------------------------------
-    def packed(self, points: list[Point], shared: Shared, **numbers: float | int) -> InteriorState:
+    def packed(
+        self,
+        points: list[Point],
+        shared: Shared,
+        before: Array | None = None,
+        **numbers: float | int,
+    ) -> InteriorState:
         """The state at a point."""
+        common = np.concatenate([shared.z, shared.dual])[None]
+        before = self._rows(self.units_of_cones) if before is None else before
+        own = self._rows(points)
+        return InteriorState(own, common, before, shared.tau, shared.kappa, **numbers)  # type: ignore[arg-type]
+
+    def _rows(self, points: list[Point]) -> Array:
+        """A row for each agent, padded."""
         own = np.zeros((len(points), self.system.width_own))
         for row, point in zip(own, points, strict=True):
             flat = np.concatenate(point.flat)
             row[: len(flat)] = flat
-        common = np.concatenate([shared.z, shared.dual])[None]
-        none = own[:, :0], common[:, :0]
-        return InteriorState(own, common, *none, shared.tau, shared.kappa, **numbers)  # type: ignore[arg-type]
+        return own
+
+    @property
+    def units_of_cones(self) -> list[Point]:
+        """y = 0, s = v = e."""
+        cones = [agent.model.cone.identity for agent in self.agents]
+        return [
+            Point(np.zeros(a.model.size), e, e) for a, e in zip(self.agents, cones, strict=True)
+        ]
 
     def points(self, state: InteriorState) -> list[Point]:
         """The agents' unknowns."""
@@ -139,9 +156,7 @@ class Interior(Iteration[InteriorState]):
         """
         origin = Shared(np.zeros(self.q), np.zeros(self.m))
         parts = []
-        for agent in self.agents:
-            e = agent.model.cone.identity
-            point = Point(np.zeros(agent.model.size), e, e)
+        for agent, point in zip(self.agents, self.units_of_cones, strict=True):
             parts.append(Elimination(agent, point, origin, 1.0))
         shares = np.stack([self.system.share(k, e) for k, e in enumerate(parts)])
         self.work.ledger.charge(argmins=1)
@@ -178,32 +193,28 @@ class Interior(Iteration[InteriorState]):
             points.append(guess(self.forms[k], p, mine, at, along))
         z_own = z[0] / (own.far * own.z)
         common = multiplier * own.cost / own.coupled
-        state = self.packed(points, Shared(z_own, common, 1.0, 0.0), warm=1)
-        return replace(state, guessed=state.own, guessed_common=state.common)
+        return self.packed(points, Shared(z_own, common, 1.0, 0.0), warm=1)
 
-    def is_near(self, changed: int) -> bool:
-        """Whether a warm start with so many rows in doubt is near the solution."""
-        return ROWS * changed <= self.system.degree
-
-    def _again(self, state: InteriorState) -> InteriorState:
-        """From where a warm start began, a little inside; cold where that is far."""
-        if not self.is_near(state.changed):
+    def _inside(self, state: InteriorState) -> InteriorState:
+        """From where a warm start ended, a little inside; cold where many rows were in doubt."""
+        if ROWS * state.changed > self.system.degree:
             return replace(self._beginning(), count=state.count)
         points = []
-        begun = replace(state, own=state.guessed, common=state.guessed_common)
-        for agent, point in zip(self.agents, self.points(begun), strict=True):
-            room = np.where(agent.equations, 0.0, ROOM)
+        for agent, point in zip(self.agents, self.points(state), strict=True):
+            room = ROOM * agent.model.cone.identity
             points.append(Point(point.y, point.s + room, point.v + room))
-        shared = replace(self.shared(begun), kappa=ROOM)
+        shared = replace(self.shared(state), kappa=ROOM)
         return self.packed(points, shared, count=state.count)
 
     # -- a step ------------------------------------------------------------------------------------
     def step(self, state: InteriorState) -> InteriorState:
-        """Predictor, corrector, one step; in a warm start, a pass of its active rows."""
+        """Predictor, corrector, one step; first of a warm start, what its active rows tell."""
+        if state.warm == 1:
+            found = settled(self, state)
+            kept = state if found.changed else found
+            return replace(kept, count=state.count + 1, warm=2, changed=found.changed)
         if state.warm:
-            if not state.lost:
-                return mended(self, state)
-            state = self._again(state)
+            state = self._inside(state)
         shared = self.shared(state)
         points = self.points(state)
         tau = shared.tau
@@ -243,10 +254,11 @@ class Interior(Iteration[InteriorState]):
         shares = []
         for k, (e, right, owed, step) in enumerate(zip(parts, asked, owing, first, strict=True)):
             bent, back = (self.system.spread(k, e.eliminated_of(v)) for v in (right, owed))
+            bent[-1] -= e.bending(step, dc)
             shares.append(np.append(bent, e.lacking(step, dc) - back))
         lengths = self._lengths(parts, first)
         bent, lacking = np.split(self.sum(np.stack(shares)), 2)
-        reach = min(1.0, _inside(shared, dtau, dkappa), float(lengths.value.min()))
+        reach = min(1.0, _length(shared, dtau, dkappa), float(lengths.value.min()))
         lacking[-1] -= kappa / tau * dtau
         cross = -dtau * dkappa
         bent[-1] -= cross / tau
@@ -270,7 +282,8 @@ class Interior(Iteration[InteriorState]):
         ]
         ends = self._lengths(parts, last, trusted)
         longest = float(ends.value.min())
-        alpha = min(1.0, 0.99 * min(longest, _inside(shared, dtau, dkappa)))
+        most = float(np.clip(1.0 - sigma, NEAR, CLOSE))
+        alpha = min(1.0, most * min(longest, _length(shared, dtau, dkappa)))
         if not (alpha > 0.0 and np.isfinite(dc).all()):
             return replace(state, length=0.0, count=state.count + 1)
         z, multiplier, _ = np.split(dc, [self.q, self.q + self.m])
@@ -284,6 +297,7 @@ class Interior(Iteration[InteriorState]):
         return self.packed(
             [p.moved(s, alpha) for p, s in zip(points, last, strict=True)],
             new,
+            state.own,
             primal=left * float(np.sqrt(facts[1] + on_rows @ on_rows)) / new.tau,
             dual=left * dual / new.tau,
             gap=max(
@@ -364,7 +378,7 @@ def _facts(e: Elimination) -> list[float]:
     return [float(e.r_y @ e.r_y), float(e.r_v @ e.r_v), float(e.point.s @ e.point.v), e.value]
 
 
-def _inside(shared: Shared, dtau: float, dkappa: float) -> float:
+def _length(shared: Shared, dtau: float, dkappa: float) -> float:
     """The longest step that keeps tau and kappa positive."""
     ends = [
         -value / step for value, step in ((shared.tau, dtau), (shared.kappa, dkappa)) if step < 0

@@ -286,6 +286,15 @@ class Elimination:
         W = self.scaling
         return np.negative(self.agent.model.cone.product(W.inverse(step.s), W.apply(step.v)))
 
+    def bending(self, step: Point, dc: Array) -> float:
+        """The second order of u'P u / tau: d'P d / tau with d = du - (u / tau) dtau."""
+        p = self.agent.model
+        tau = self.shared.tau
+        grown = float(dc[-1]) / tau
+        y = step.y - grown * self.point.y
+        z = dc[: len(p.c_z)] - grown * self.shared.z
+        return float(y @ (p.P @ y + 2.0 * (p.P_z @ z)) + z @ (p.P_zz @ z)) / tau
+
     def owing(self, step: Point) -> Array:
         """What the proximal terms took from a step's own equations, as a right-hand side."""
         on_rows = np.where(self.agent.equations, -DELTA * step.v, 0.0)

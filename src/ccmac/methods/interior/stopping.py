@@ -21,7 +21,7 @@ HOPE = 0.1  # share of what is asked for at which a certificate is tried
 VAIN = 3  # certificates in a row that gain nothing: the end of double precision
 LOST = 1e12  # kappa over tau from which on another ray says nothing new
 IDLE = 20  # steps in which neither the gap nor a ray gets better
-GIVEN_UP = "the warm start was given up: its active rows did not settle in a few passes"
+GIVEN_UP = "the warm start was given up: its active rows did not settle"
 SAVED = ("ray", "hope", "near", "vain", "nearest", "idle")  # what a stored run goes on with
 Verdict = Callable[[Interior, InteriorState], Infeasibility | Recession | None]
 
@@ -71,7 +71,7 @@ class DualityStop(Stopping):
         assert isinstance(iteration, Interior)
         if state.warm:
             check = Check(math.nan) if state.changed else self.judged(iteration, state)
-            if state.lost and not check.done:
+            if not check.done:
                 self.given_up = [GIVEN_UP]
             return check
         ratio = state.kappa / max(state.tau, 1e-300)
@@ -88,9 +88,11 @@ class DualityStop(Stopping):
         iteration.over = ratio >= LOST or self._idle >= IDLE
         if near <= self._near:
             self._near = 1e-2 * near
-            check = self.judged(iteration, settled(iteration, state))
-            if check.done:
-                return check
+            found = settled(iteration, state)
+            if not found.changed:
+                check = self.judged(iteration, found)
+                if check.done:
+                    return check
         if not seen <= self._hope:
             return Check(gap)
         check = self.judged(iteration, state)
