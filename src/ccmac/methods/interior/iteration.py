@@ -211,8 +211,8 @@ class Interior(Iteration[InteriorState]):
         """Predictor, corrector, one step; first of a warm start, what its active rows tell."""
         if state.warm == 1:
             found = settled(self, state)
-            kept = state if found.changed else found
-            return replace(kept, count=state.count + 1, warm=2, changed=found.changed)
+            ended = state if found.changed else found
+            return replace(ended, count=state.count + 1, warm=2, changed=found.changed)
         if state.warm:
             state = self._inside(state)
         shared = self.shared(state)
