@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.bound import Dual, Proved, distance_bound
-from ccmac.certificates.stopping import Check, Evidence, Judge, Judged, check_of
+from ccmac.certificates.stopping import Check, Judge, Judged, check_of
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import frobenius
 from ccmac.linalg.chebyshev import smallest_degree
@@ -26,18 +26,6 @@ from ccmac.realizations.base import AffineSystem, Realized
 
 def _at_most(goal: float, norm: float, _: float) -> bool:
     return norm <= goal
-
-
-@dataclass(frozen=True)
-class Look:
-    """What one residual and one reduction say of a point w; no bound yet."""
-
-    w: Array
-    dual: Dual | None
-    gradient: Array | None
-    size: float  # ||(x, z)|| in the user's variables
-    stationary: float  # what r alone adds to a bound (nan without a dual state)
-    infeasible: float  # what delta alone adds to it
 
 
 class Certifier:
@@ -69,56 +57,27 @@ class Certifier:
         """What may be missing in a norm because of how sums travel."""
         return math.sqrt(self.space.runtime.unseen(self.space.size))
 
-    # -- looks -------------------------------------------------------------------------------------
-    def look(self, w: Array, dual: Dual | None) -> Look:
-        """How far w is from a solution, with the method's own dual state if it has one.
+    # -- bounds ------------------------------------------------------------------------------------
+    def tight(self, w: Array, dual: Dual | None, tol: float) -> Proved:
+        """The bound at the repaired point; an error of tol max(1, ||(x, z)||) is wanted.
 
-        Cost: 1 residual, 1 reduction, and with a dual state 1 gradient.
-        """
-        space = self.space
-        objective = self.realized.objective
-        # One vector at a time: a look must not need more memory than an iteration.
-        squares = [self._user_squares(w), np.zeros((space.count, 1))]
-        if not self._system.empty:
-            residual = self._system.residual(w)[0]
-            squares[1] = space.partial_dots(residual, residual)
-        gradient = None
-        if dual is not None:
-            gradient = objective.gradient(w)
-            rest = np.zeros_like(gradient) if dual.p is None else gradient + dual.p
-            squares.append(space.partial_dots(rest, rest))
-        size, norm, *r = np.sqrt(space.runtime.total(np.concatenate(squares, axis=1))).tolist()
-        scale = self.realized.error_scale
-        stationary = scale * r[0] / objective.mu if r else math.nan
-        delta = norm / self._system.interval.low if norm else 0.0
-        infeasible = scale * math.sqrt(objective.L / objective.mu) * delta
-        return Look(w, dual, gradient, size, stationary, infeasible)
-
-    def _user_squares(self, w: Array) -> Array:
-        """Per agent, its share of ||(x, z)||^2 in the user's variables."""
-        space = self.space
-        user = np.zeros(space.size)
-        space.x(user)[...] = space.x(w)
-        space.z(user)[...] = self.realized.copies(w) / math.sqrt(space.runtime.n)
-        return space.partial_dots(user, user)
-
-    def tight(self, look: Look, goal: float) -> Proved:
-        """The bound at the repaired point; ``goal`` is the accuracy wanted (user units).
-
-        Repairs until the distance to feasibility is small against the goal, then removes from
-        grad Phi + p what multipliers cancel, until the goal is met or nothing is left to remove.
+        Repairs until the distance to feasibility is small against that, then removes from
+        grad Phi + p what multipliers cancel, until it is met or nothing is left to remove.
         """
         objective = self.realized.objective
         space = self.space
         system = self._system
-        goal = goal / self.realized.error_scale
-        dual = look.dual
-        w, delta = self.repaired(look.w, 0.05 * goal * math.sqrt(objective.mu / objective.L))
+        size = math.sqrt(float(space.runtime.total(self._user_squares(w))[0]))
+        goal = tol * max(1.0, size) / self.realized.error_scale
+        before = w
+        w, delta = self.repaired(w, 0.05 * goal * math.sqrt(objective.mu / objective.L))
         gradient, off = objective.precise_gradient(w)
         left = gradient
-        multiplier = system.zero_multiplier() if dual is None else dual.multiplier
-        if dual is not None and look.gradient is not None:
-            left = gradient - look.gradient if dual.p is None else gradient + dual.p
+        multiplier = system.zero_multiplier()
+        if dual is not None:
+            p = -objective.gradient(before) if dual.p is None else dual.p
+            left = gradient + p
+            multiplier = dual.multiplier
         if not system.empty:
             enough = 0.9 * objective.mu * goal
             little = 0.3 * system.interval.low  # below it hardly any of Range K' can be left
@@ -134,24 +93,19 @@ class Certifier:
         columns += self.rounding(w, gradient, left, off)
         received = space.runtime.total(np.concatenate(columns, axis=1))
         r, length = np.sqrt(np.maximum(received[:2], 0.0)).tolist()
-        return self._bound(w, gradient, multiplier, (r, delta, look.size, length), received[2:])
-
-    def _bound(
-        self,
-        w: Array,
-        gradient: Array,
-        multiplier: Array,
-        known: tuple[float, float, float, float],
-        rounding: Array,
-    ) -> Proved:
-        """From (r, delta, ||(x, z)||, ||w||) and the sums of the columns of :meth:`rounding`."""
-        r, delta, size, length = known
-        objective = self.realized.objective
-        lacks, away = self._lost(length, rounding)
+        lacks, away = self._lost(length, received[2:])
         r += lacks
         delta += away
         error = distance_bound(r, delta, objective.mu, objective.L) * self.realized.error_scale
         return self.proved(w, gradient, multiplier, (error, r, delta, size))
+
+    def _user_squares(self, w: Array) -> Array:
+        """Per agent, its share of ||(x, z)||^2 in the user's variables."""
+        space = self.space
+        user = np.zeros(space.size)
+        space.x(user)[...] = space.x(w)
+        space.z(user)[...] = self.realized.copies(w) / math.sqrt(space.runtime.n)
+        return space.partial_dots(user, user)
 
     def proved(
         self, w: Array, gradient: Array, multiplier: Array, known: tuple[float, float, float, float]
@@ -264,51 +218,21 @@ class RealizedJudge(Judge):
     """||error|| <= tol max(1, ||(x, z)||) by a :class:`Certifier`, for any method.
 
     Its point is embedded in the certifier's realization; a method that shares that realization
-    lends its dual state for a cheap look. The tight bound is taken only when that gives hope.
+    lends its dual state.
     """
 
     certifier: Certifier
     tol: float
+    costly = True
 
     @property
     def notes(self) -> list[str]:  # type: ignore[override]
         """What was wrong with the certified interval."""
         return self.certifier.notes
 
-    def _look(self, iteration: Judged, state: Any) -> Look:
-        realized = self.certifier.realized
-        dual = iteration.dual(state, realized)
-        return self.certifier.look(iteration.embedded(state, realized), dual)
-
-    def _tight(self, look: Look) -> Check:
-        if not math.isfinite(look.size):
-            return Check(math.nan)
-        found = self.certifier.tight(look, self.tol * max(1.0, look.size))
-        return check_of(found, self.tol, self.certifier.realized.system.interval.source)
-
     def check(self, iteration: Judged, state: Any) -> Check:
-        """A cheap look first; the tight bound only when that gives hope."""
-        look = self._look(iteration, state)
-        goal = self.tol * max(1.0, look.size)
-        excess = self._excess(look, goal)
-        if excess > 1.0:
-            return Check(look.stationary + look.infeasible, Evidence("look", excess))
-        return self._tight(look)
-
-    def _excess(self, look: Look, goal: float) -> float:
-        """How many times too large the look is for a tight bound to be worth its cost.
-
-        A repair removes the infeasible part at a cost that grows with its logarithm only. Where
-        the point is stationary, going on is as fast as a repair: the look itself must meet the
-        goal.
-        """
-        if look.dual is None:
-            return look.infeasible / (100.0 * goal)
-        if look.stationary <= 0.01 * look.infeasible:
-            return look.infeasible / goal
-        # Of the stationary part a tight bound takes a few times what it leaves.
-        return max(look.stationary / (3.0 * goal), look.infeasible / (1000.0 * goal))
-
-    def final(self, iteration: Judged, state: Any) -> Check:
         """One tight bound."""
-        return self._tight(self._look(iteration, state))
+        realized = self.certifier.realized
+        w = iteration.embedded(state, realized)
+        found = self.certifier.tight(w, iteration.dual(state, realized), self.tol)
+        return check_of(found, self.tol, realized.system.interval.source)

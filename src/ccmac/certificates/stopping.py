@@ -140,6 +140,7 @@ class Judge(ABC):
     """Judges points by one formula."""
 
     notes: Sequence[str] = ()  # what was found wrong and mended
+    costly = False  # whether a check costs as much as several steps
 
     def estimate(self, iteration: Judged, state: Any) -> tuple[float, float] | None:
         """(an estimate of the bound that costs nothing, over the goal), if there is one."""
@@ -245,7 +246,7 @@ class Stop(Stopping):
         blind = max(3, math.ceil(0.2 * count))
         if not (rate > 0 and math.isfinite(ratio)):
             return blind
-        far = max(10, count) if self.rate else 2 * blind
+        far = max(10, count) if self.rate or self.judge.costly else 2 * blind
         return max(1, math.ceil(min(math.log(max(ratio, 1.0)) / rate, far)))
 
     def final(self, iteration: Judged, state: Any) -> Check:

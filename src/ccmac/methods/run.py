@@ -624,7 +624,7 @@ def _certificate(prepared: Prepared, outcome: Outcome) -> Proved | None:
     if dual is None:
         return None
     certifier = Certifier(judge)
-    return certifier.tight(certifier.look(iteration.embedded(state, judge), dual), math.inf)
+    return certifier.tight(iteration.embedded(state, judge), dual, math.inf)
 
 
 def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Piggyback:
