@@ -31,24 +31,9 @@ def extreme(problem: Any) -> str | None:
     """The first entry outside 1e-12 .. 1e12: "agent 3, block A: has an entry of size 1e-155"."""
     for i, agent in problem.agents.items() if isinstance(problem, Problem) else ():
         numbers = {f"block {k}": getattr(agent, k) for k in (*MATRICES, *RIGHT_HAND_SIDES, *CONIC)}
-        for name, value in (numbers | {"objective": _constants(problem, i)}).items():
+        for name, value in numbers.items():
             sizes = np.abs(entries(value)) if has_entries(value) else np.zeros(0)
             far = sizes[((sizes > 0) & (sizes < 1e-12)) | (sizes > 1e12)]
             if far.size:
                 return f"agent {i}, {name}: has an entry of size {far.flat[0]:.0e}"
     return None
-
-
-def _constants(problem: Problem, i: int) -> Any:
-    """An agent's finite constants of curvature and its slope at zero; inf where they break down."""
-    objective = problem.agents[i].objective
-    d = problem.d[i]
-    try:
-        known = objective.curvature(d, problem.q)
-        ends = [known.L_x, known.mu_x, known.L_z, known.mu_z]
-        found = np.array([v for v in ends if np.isfinite(v)])
-        if objective.capabilities & {"gradient", "subgradient"}:
-            found = np.concatenate([found, *objective.gradient(np.zeros(d), np.zeros(problem.q))])
-    except (ArithmeticError, ValueError):
-        return np.array([np.inf])
-    return found
