@@ -95,11 +95,8 @@ def test_products_are_adjoint_and_charged_once(case: tuple[list[Any], list[int],
     size = np.abs(back).max(initial=1e-300)
     assert np.abs(f.adjoint_common(v) - back).max(initial=0.0) <= 1e-14 * size
     images = image.reshape(len(blocks), ROWS)
-    total = f.forward_sum(u)
-    bound = np.abs(images).sum()
-    assert np.abs(total - images.sum(axis=0)).max() <= 1e-13 * max(bound, 1e-300)
     f.add_forward(u.reshape(len(blocks), -1) if len(set(sizes)) == 1 else u, 2.0, images)
-    assert f.ledger["A"] == 5
+    assert f.ledger["A"] == 4
 
 
 def test_empty_families_and_their_price() -> None:
@@ -109,7 +106,6 @@ def test_empty_families_and_their_price() -> None:
     assert none.forward(np.ones(4)).tolist() == [0.0] * 5
     assert none.adjoint(np.ones(5)).tolist() == [0.0] * 4
     assert none.adjoint_common(np.ones(2)).tolist() == [0.0] * 4
-    assert none.forward_sum(np.ones(4)).tolist() == [0.0, 0.0]
     out = np.ones((2, 2))
     none.add_forward(np.ones(4), 3.0, out)
     assert out.tolist() == [[1.0, 1.0], [1.0, 1.0]]

@@ -252,21 +252,6 @@ class LocalFamily:
             out[...] = _laid_out(self._images(repeat(v), adjoint=True), self._column_ends)
         return out
 
-    def forward_sum(self, u: Array) -> Array:
-        """sum_i M_i u_i, not in the order in which agents would add up. Cost: 1 product."""
-        if self.empty:
-            return np.zeros(self.rows[0])
-        self.ledger.charge(**{self.unit: 1})
-        flat = u.ravel()
-        if self._identity is not None:
-            return np.asarray(self._identity @ flat.reshape(len(self.rows), -1))
-        if self.abreast is not None:
-            return np.asarray(self.abreast @ flat)
-        total = np.zeros(self.rows[0])
-        for _, image in self._images(_cut(flat, self._column_ends)):
-            total += image
-        return total
-
     def _images(
         self, vectors: Iterable[Array], *, adjoint: bool = False
     ) -> Iterator[tuple[int, Array]]:

@@ -4,7 +4,7 @@ Methods use the stack K^ = [S_1 K_1; S_2 K_2] only through G = K^'K^ and g = K^'
 therefore a residual map w -> G w - g, the interval that holds the positive spectrum of G, and the
 static cost of one residual (one forward and one adjoint call of the stack).
 
-:class:`ExecutionObjective` is F(t x~, s z~), plus an augmentation where z needs it.
+:class:`ExecutionObjective` is F(x, s z~), plus an augmentation where z needs it.
 When only the sum of the f_i is strongly convex in z (one agent owns the labels, say), adding
 (rho/2) ||(I - Pi) z~||^2, which vanishes on the feasible set, recovers it: with per-agent bounds
 h_i the z block of the Hessian is at least diag(h_i) + rho (I - 11'/n), whose smallest eigenvalue
@@ -36,14 +36,13 @@ from ccmac.workspace import Workspace
 
 
 class ExecutionObjective:
-    """Phi(w) = sum_i f_i(t x~_i, s z~_i) + (rho/2) ||(I - Pi) z~||^2 with its constants."""
+    """Phi(w) = sum_i f_i(x_i, s z~_i) + (rho/2) ||(I - Pi) z~||^2 with its constants."""
 
     def __init__(
         self,
         problem: Problem,
         space: Space,
         *,
-        t: float = 1.0,
         s: float = 1.0,
         augment: float = 0.0,
         mu: float = 0.0,
@@ -51,7 +50,6 @@ class ExecutionObjective:
     ) -> None:
         self.problem = problem
         self.space = space
-        self.t = t
         self.s = s
         self.augment = augment
         self.mu = mu
@@ -64,12 +62,9 @@ class ExecutionObjective:
         self.ledger.charge(gradients=1)
         out = np.empty_like(w) if out is None else out
         space = self.space
-        t = self.t
         s = self.s
         x = space.x(w)
         z = space.z(w)
-        if t != 1.0:
-            x = t * x
         if s != 1.0:
             z = s * z
         out_x = space.x(out)
@@ -79,8 +74,6 @@ class ExecutionObjective:
             out_x[piece], out_z[k] = member.gradient(x[piece], z[k])
         if not np.isfinite(np.add.reduce(out[: space.z_end])):
             self._report(x, z, out_x, out_z)
-        if t != 1.0:
-            out_x *= t
         if s != 1.0:
             out_z *= s
         self._add(w, out)
@@ -96,7 +89,7 @@ class ExecutionObjective:
         """(grad Phi(w) as doubles hold it, (agents, 1) numbers the root of whose squares' sum is
         at least its distance from grad Phi(w)). Cost: as that of :meth:`gradient`.
 
-        From the agents' own :meth:`Objective.precise_gradient` at (t x~, s z~) in the long format.
+        From the agents' own :meth:`Objective.precise_gradient` at (x, s z~) in the long format.
         """
         self.ledger.charge(gradients=1)
         space = self.space
@@ -106,7 +99,7 @@ class ExecutionObjective:
         out_z = space.z(out)
         L = self.L if math.isfinite(self.L) else 0.0
         for k, (member, (x, z)) in enumerate(zip(self._members, space.split(w), strict=True)):
-            unit = np.repeat(np.array([self.t, self.s], dtype=np.longdouble), [len(x), len(z)])
+            unit = np.repeat(np.array([1.0, self.s], dtype=np.longdouble), [len(x), len(z)])
             own = np.concatenate([x, z])
             point = unit * own
             slope = member.precise_gradient(point[: len(x)], point[len(x) :])
@@ -115,7 +108,7 @@ class ExecutionObjective:
             out_x[space.offsets[k] : space.offsets[k + 1]], out_z[k] = np.split(double, [len(x)])
             off[k] = gradient_rounding(slope, own, L) + norm(slope - double)
         if not np.isfinite(np.add.reduce(out[: space.z_end])):
-            self._report(self.t * space.x(w), self.s * space.z(w), out_x, out_z)
+            self._report(space.x(w), self.s * space.z(w), out_x, out_z)
         self._add(w, out)
         return out, (off + self._rounding_added(w))[:, None]
 
@@ -154,10 +147,7 @@ class ExecutionObjective:
     def values(self, w: Array) -> Array:
         """f_i at each agent's own (x_i, z_i), shape (agents, 1)."""
         pairs = self.space.split(w)
-        rows = [
-            [f.value(self.t * x, self.s * z)]
-            for f, (x, z) in zip(self._members, pairs, strict=True)
-        ]
+        rows = [[f.value(x, self.s * z)] for f, (x, z) in zip(self._members, pairs, strict=True)]
         return np.array(rows, dtype=np.float64).reshape(len(rows), 1)
 
 
@@ -192,19 +182,18 @@ def proximal(
 ) -> Array:
     """argmin_u F(u) + (weight/2) ||u - w||^2, agent by agent. Cost: 1 prox, no communication.
 
-    With x = t x~ and z = s z~ the steps are t^2/weight and s^2/weight (``weight_z`` where it
-    differs from that of x). A lift's y is free of F.
+    With z = s z~ the steps are 1/weight and s^2/weight (``weight_z`` where it differs from that of
+    x). A lift's y is free of F.
     """
     objective.ledger.charge(proxes=1)
     space = objective.space
-    t = objective.t
     s = objective.s
     out = w.copy()
-    step_x = t * t / weight
+    step_x = 1.0 / weight
     step_z = s * s / (weight_z or weight)
     for k, agent in enumerate(objective.problem.agents.values()):
-        x, z = agent.objective.prox(t * space.x_of(w, k), s * space.z(w)[k], step_x, step_z)
-        space.x_of(out, k)[...] = x / t
+        x, z = agent.objective.prox(space.x_of(w, k), s * space.z(w)[k], step_x, step_z)
+        space.x_of(out, k)[...] = x
         space.z(out)[k] = z / s
     return out
 

@@ -99,14 +99,14 @@ class Parts:
         rows = []
         for i, agent in part.agents.items():
             bends = agent.objective.curvature(part.d[i], part.q)
-            pair = (whole.t**2 * bends.L_x, whole.s**2 * bends.L_z)
+            pair = (bends.L_x, whole.s**2 * bends.L_z)
             if not bends.separable:
-                L = agent.objective.scaled_curvature(part.d[i], part.q, whole.t, whole.s)[1]
+                L = agent.objective.scaled_curvature(part.d[i], part.q, 1.0, whole.s)[1]
                 pair = (L, L)
             rows.append(pair)
         own = np.array(rows, dtype=np.float64)
         _, (L_x, L_z) = space.runtime.extremes(own[:, :0], own)
-        smooth, simple = (ExecutionObjective(p, space, t=whole.t, s=whole.s) for p in problems)
+        smooth, simple = (ExecutionObjective(p, space, s=whole.s) for p in problems)
         return cls(smooth, simple, (float(L_x), float(L_z)))
 
     def bend(self, v: Array) -> Array:

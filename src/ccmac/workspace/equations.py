@@ -121,19 +121,13 @@ def block_families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
 
 
 class Coupling:
-    """H = [t A, s B] of the agents owned here, with its mean over all agents."""
+    """H = [A, s B] of the agents owned here, with its mean over all agents."""
 
     def __init__(
-        self,
-        problem: Problem,
-        runtime: Runtime,
-        t: float = 1.0,
-        s: float = 1.0,
-        multiples: Array | None = None,
+        self, problem: Problem, runtime: Runtime, s: float = 1.0, multiples: Array | None = None
     ) -> None:
         self.problem = problem
         self.runtime = runtime
-        self.t = t
         self.s = s
         self.m = problem.m
         self.q = problem.q
@@ -141,10 +135,9 @@ class Coupling:
         self.B = family(problem, "B", runtime.ledger, multiples)
         self.empty = self.A.empty and self.B.empty
 
-    def rescaled(self, t: float, s: float) -> Coupling:
-        """The same blocks under another scaling (nothing is copied)."""
+    def rescaled(self, s: float) -> Coupling:
+        """The same blocks under another scale of z (nothing is copied)."""
         other = copy.copy(self)
-        other.t = t
         other.s = s
         return other
 
@@ -162,15 +155,9 @@ class Coupling:
             coupled = np.zeros((count, self.width))
         else:
             coupled = self.A.forward(x).reshape(count, self.m)
-            if self.t != 1.0:
-                coupled *= self.t
         if z is not None and not self.B.empty:
             self.B.add_forward(z, self.s, coupled)
         return coupled, z if with_z and z is not None else np.zeros((count, 0))
-
-    def sum_forward(self, x: Array, z: Array) -> Array:
-        """sum_i H_i u_i at once: for a simulation that no distributed run has to match in bits."""
-        return self.t * self.A.forward_sum(x) + self.s * self.B.forward_sum(z)
 
     @property
     def width(self) -> int:
@@ -183,12 +170,12 @@ class Coupling:
 
     # -- local adjoints -------------------------------------------------------------------------
     def adjoint(self, multiplier: Array, out: Array | None = None) -> tuple[Array, Array]:
-        """(t A_i'y, s B_i'y) for a common multiplier y; flat x part, row-per-agent z part.
+        """(A_i'y, s B_i'y) for a common multiplier y; flat x part, row-per-agent z part.
 
         ``out`` may take the z part. Cost: one product with each family; no communication.
         """
         count = len(self.problem.agents)
-        gx = self.A.adjoint_common(self.t * multiplier[0])
+        gx = self.A.adjoint_common(multiplier[0])
         gz = np.empty((count, self.q)) if out is None else out
         self.B.adjoint_common(self.s * multiplier[0], gz.reshape(-1))
         return gx, gz

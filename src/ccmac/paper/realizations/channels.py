@@ -133,7 +133,8 @@ class SummedCoupling:
 
     def forward(self, w: Array) -> Array:
         """E_m (A x + B z)."""
-        return self.coupling.sum_forward(self.space.x(w), self.space.z(w)) / self.root
+        images, _ = self.coupling.contributions(self.space.x(w), self.space.z(w))
+        return np.asarray(images.sum(axis=0) / self.root)
 
     def add_adjoint(self, rows: Array, out: Array) -> None:
         """out += (A' E_m' r, B' E_m' r)."""

@@ -160,7 +160,7 @@ class AveragedSystem(AffineSystem):
             isinstance(received, Piggyback) and received.found is None
         ):  # the last solve sent nothing
             moved = frozenset("bce")
-        other.coupling = work.coupling.rescaled(1.0, self.coupling.s)
+        other.coupling = work.coupling.rescaled(self.coupling.s)
         if "c" in moved and not self.local.empty:
             other.local = self.local.again(work.problem)
             other.local_point = other.local.point
@@ -197,7 +197,7 @@ class AveragedSystem(AffineSystem):
     def at_scale(self, s: float) -> AveragedSystem:
         """The same equations in z = s z~ (targets are in the user's units and stay)."""
         other = copy.copy(self)
-        other.coupling = self.coupling.rescaled(1.0, s)
+        other.coupling = self.coupling.rescaled(s)
         other.shared = self.shared.at_scale(s)
         return other
 
