@@ -136,25 +136,28 @@ def as_array(where: str, value: Any, wanted: str = "entries of one kind and leng
 
 def number(where: str, value: Any) -> float:
     """One number, finite and not beyond :data:`LARGEST`."""
-    found = _number(where, value)
-    _check_finite(where, np.asarray(found))
-    return found
+    array = _real(where, value)
+    if array.ndim != 0:
+        raise InputError(f"{where}: has shape {array.shape}; give one number")
+    if not abs(array) <= LARGEST:
+        raise InputError(f"{where}: is {array}; give a number of size at most {LARGEST:g}")
+    return float(array)
 
 
 def nonnegative(where: str, value: Any) -> float:
     """A number that is not negative and not beyond :data:`LARGEST`."""
-    number = _number(where, value)
-    if not 0 <= number <= LARGEST:
-        raise InputError(f"{where}: is {number}; it must be at least 0 and at most {LARGEST:g}")
-    return number
+    found = number(where, value)
+    if not found >= 0:
+        raise InputError(f"{where}: is {found}; it must be at least 0")
+    return found
 
 
 def positive(where: str, value: Any) -> float:
     """A number above zero and not beyond :data:`LARGEST`."""
-    number = _number(where, value)
-    if not 0 < number <= LARGEST:
-        raise InputError(f"{where}: is {number}; it must be positive and at most {LARGEST:g}")
-    return number
+    found = number(where, value)
+    if not found > 0:
+        raise InputError(f"{where}: is {found}; it must be positive")
+    return found
 
 
 def labels(where: str, value: Any) -> Array:
@@ -165,13 +168,6 @@ def labels(where: str, value: Any) -> Array:
     if not (np.abs(array) == 1.0).all():
         raise InputError(f"{where}: labels must be -1 or +1; map 0/1 labels with 2*y - 1")
     return array
-
-
-def _number(where: str, value: Any) -> float:
-    array = _real(where, value)
-    if array.ndim != 0:
-        raise InputError(f"{where}: has shape {array.shape}; give one number")
-    return float(array)
 
 
 def _real(where: str, value: Any) -> Array:

@@ -8,7 +8,6 @@ stated with the same words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from ccmac.problem import Agent, Problem
 DENSE = 4000  # unknowns up to which the rows of all channels are factorized together
 
 
-@dataclass(frozen=True, eq=False)
 class Stack:
     """An objective of one vector w in R^dim and its affine channels (M_j, v_j).
 
@@ -44,10 +42,6 @@ class Stack:
     >>> ccmac.solve(stack).x[0].round(6)
     array([ 1., -1.])
     """
-
-    objective: Objective
-    channels: tuple[tuple[Any, Array], ...]
-    dim: int = field(init=False)
 
     def __init__(self, objective: Objective, channels: Sequence[tuple[Any, Any]]) -> None:
         if not isinstance(objective, Objective):
@@ -76,10 +70,9 @@ class Stack:
             objective.check(dim, 0)
         except InputError as error:
             raise InputError(f"stack, objective: {error}") from None
-        put = object.__setattr__
-        put(self, "objective", objective)
-        put(self, "channels", clean)
-        put(self, "dim", dim)
+        self.objective = objective
+        self.channels: tuple[tuple[Any, Array], ...] = clean
+        self.dim = dim
 
     def value_at(self, w: Array) -> float:
         """f(w)."""

@@ -60,7 +60,7 @@ def read_tables(
     if is_one_table(X):
         X = one_table(X, key)
         names = [str(name) for name in parties] if isinstance(parties, Mapping) else None
-        groups = column_groups(*columns_of("vfl", X), parties)
+        groups = column_groups(columns_of("vfl", X)[0], parties)
         if parties is not None and names is None:
             names = [str(i) for i in range(len(groups))]
         return dealt(X, names, groups, raw=raw)
@@ -263,7 +263,7 @@ def dealt(
     ]
 
 
-def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDArray[np.int64]]:
+def column_groups(columns: Sequence[Any], parties: Any) -> list[NDArray[np.int64]]:
     """The places of each party's columns; every column belongs to exactly one party."""
     d = len(columns)
     if parties is None:
@@ -278,11 +278,12 @@ def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDA
         else enumerate(several("vfl: parties", parties, "a number, or lists of columns (by name)"))
     )
     place = {name: j for j, name in enumerate(columns)}
-    by_place = not (named and any(isinstance(c, int) for c in columns))
+    if not any(isinstance(name, int) for name in columns):  # places may stand for names
+        place |= {j: j for j in range(d)}
     owner: dict[int, Any] = {}
     groups = []
     for party, own in listed:
-        found = [_place(party, c, place, by_place, d) for c in _listed(own, place)]
+        found = [_place(party, c, place) for c in _listed(own, place)]
         if not found:
             raise InputError(f"vfl: party {shown(str(party))}: has no columns; leave it out")
         for j in found:
@@ -309,16 +310,11 @@ def _listed(own: Any, place: Mapping[Any, int]) -> list[Any]:
     return [own] if alone or (isinstance(own, tuple) and own in place) else list(own)
 
 
-def _place(party: Any, column: Any, place: Mapping[Any, int], by_place: bool, d: int) -> int:
+def _place(party: Any, column: Any, place: Mapping[Any, int]) -> int:
     """The place of a column given by its name, or by its place where no name is a number."""
     where = f"vfl: party {shown(str(party))}, column {shown(column)}"
     if isinstance(column, bool | np.bool_ | np.void) or not isinstance(column, Hashable):
         raise InputError(f"{where}: give names of columns, or places 0, 1, ...")
-    if column in place:
-        return place[column]
-    if by_place and is_whole(column):
-        if -d <= column < d:
-            return int(column) % d
-        raise InputError(f"{where}: the table has columns 0..{d - 1}")
-    hint = nearest(str(column), map(str, place))
-    raise InputError(f"{where}: is not in the table; {hint}")
+    if column not in place:
+        raise InputError(f"{where}: is not in the table; {nearest(str(column), map(str, place))}")
+    return place[column]
