@@ -9,6 +9,7 @@ with W is one synchronous neighbor round. ``condition`` is kappa_W = lambda_max 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -565,30 +566,20 @@ class Family:
     ``parameters`` names them with their type. A seed that is left out is 0.
     """
 
-    form: str
     make: Callable[..., Network]
     parameters: Mapping[str, type] = field(default_factory=dict)
-    separator: str = ":"
 
 
 FAMILIES: dict[str, Family] = {
-    "ring": Family("ring", Network.ring),
-    "path": Family("path", Network.path),
-    "star": Family("star", Network.star),
-    "complete": Family("complete", Network.complete),
-    "grid": Family(
-        "grid:ROWSxCOLUMNS",
-        lambda n, rows, cols: Network.grid(rows, cols),
-        {"rows": int, "cols": int},
-        "x",
-    ),
-    "erdos_renyi": Family(
-        "erdos_renyi:PROBABILITY:SEED", Network.erdos_renyi, {"p": float, "seed": int}
-    ),
-    "random_regular": Family(
-        "random_regular:DEGREE:SEED", Network.random_regular, {"degree": int, "seed": int}
-    ),
+    "ring": Family(Network.ring),
+    "path": Family(Network.path),
+    "star": Family(Network.star),
+    "complete": Family(Network.complete),
+    "grid": Family(lambda n, rows, cols: Network.grid(rows, cols), {"rows": int, "cols": int}),
+    "erdos_renyi": Family(Network.erdos_renyi, {"p": float, "seed": int}),
+    "random_regular": Family(Network.random_regular, {"degree": int, "seed": int}),
 }
+EXAMPLES = "ring, path, star, complete, grid:2x4, erdos_renyi:0.5:1 or random_regular:4:0"
 HELP = (
     "ring, path, star, complete, grid:2x4, erdos_renyi:P:SEED, random_regular:D:SEED, or a "
     "file: an edge list ('0 1' on each line, a third number is a weight)."
@@ -682,31 +673,24 @@ def _named(spec: str, n: int) -> Network:
         return build_family(parse_family(spec), n)
     if not is_file(spec):
         hint = nearest(spec.partition(":")[0], FAMILIES)
-        raise InputError(
-            f"network {shown(spec)}: is neither a file nor one of ring, path, star, complete, "
-            f"grid:2x4, erdos_renyi:0.5:1, random_regular:4:0; {hint}"
-        )
+        raise InputError(f"network {shown(spec)}: is neither a file nor one of {EXAMPLES}; {hint}")
     return read_network(Path(spec), n)
 
 
 def parse_family(spec: str) -> dict[str, Any]:
     """``grid:2x4`` as ``{"family": "grid", "rows": 2, "cols": 4}``."""
-    name, _, rest = spec.partition(":")
-    family = FAMILIES[name]
-    if not family.parameters:
-        if rest or spec.endswith(":"):
-            raise InputError(f"network {shown(spec)}: {name} takes no argument; give {name}")
-        return {"family": name}
-    given = rest.split(family.separator)
-    if "seed" in family.parameters and len(given) < len(family.parameters):
+    name, sign, rest = spec.partition(":")
+    kinds = FAMILIES[name].parameters
+    given = re.split("[:x]", rest) if sign else []
+    if "seed" in kinds and len(given) < len(kinds):
         given.append("0")
     try:
-        pairs = zip(family.parameters.items(), given, strict=True)
+        pairs = zip(kinds.items(), given, strict=True)
         return {"family": name} | {key: _number(kind, text) for (key, kind), text in pairs}
     except ValueError:
         raise InputError(
-            f"network {shown(spec)}: give {family.form}, as in grid:2x4 or random_regular:4:0 "
-            "(numbers; a seed may be left out)"
+            f"network {shown(spec)}: {name} takes {' and '.join(kinds) or 'no numbers'}, as in "
+            f"{EXAMPLES} (a seed may be left out)"
         ) from None
 
 
