@@ -193,7 +193,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"method": "dpmm"}, "the method, "),
         ({"seed": 5}, "the seed"),
         ({"costs": ccmac.Costs(round=7.0)}, "the costs"),
-        ({"reference": np.ones(16)}, "the reference"),
+        ({"reference": np.ones(16)}, "a reference"),
         ({"warm_start": ccmac.Solution([np.ones(4)] * 4, np.zeros(3))}, "the data of agent 0"),
         ({"warm_start": ccmac.Solution([np.zeros(4)] * 4, np.ones(3))}, "the starting point"),
     ],

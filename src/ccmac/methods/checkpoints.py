@@ -24,10 +24,8 @@ from ccmac.errors import InputError
 from ccmac.inputs import positive, whole
 from ccmac.ledger import Trace
 from ccmac.methods.base import Iteration, Method, Request, State
-from ccmac.methods.driver import positions
 from ccmac.objectives import Objective
 from ccmac.problem import CONIC, MATRICES, RIGHT_HAND_SIDES
-from ccmac.results import Solution
 from ccmac.runtime.masked import Masked
 from ccmac.storage.agents import encode_objective
 from ccmac.storage.checkpoint import Saved, Store, understood
@@ -47,8 +45,6 @@ class Asked:
     work: Workspace
     method: Method
     request: Request
-    reference: Any
-    warm: Solution | None
 
     def by_all(self) -> dict[str, str]:
         """{what it is, in words: digest} of everything that is the same in all processes."""
@@ -65,8 +61,8 @@ class Asked:
             "an option of the method": repr(self.method),
             "the seed": request.seed,
             "the costs": repr(request.costs),
-            "the starting point": [request.z0, self._multipliers("coupled")],
-            "the reference": getattr(self.reference, "z", self.reference),
+            "the starting point": request.z0,
+            "whether there is a reference": request.reference,
             "the tolerance of a certified schedule": request.tol if certified else None,
         }
         return {words: _digest(value).hex() for words, value in found.items()}
@@ -75,30 +71,14 @@ class Asked:
         """A digest of everything that belongs to an agent, for each that is here."""
         work = self.work
         problem = work.problem
-        of_agents = hasattr(self.reference, "x")
-        at_reference = positions(work, self.reference) if of_agents else None
-        at_warm = None if self.warm is None else positions(work, self.warm)
         found = []
-        start = 0
-        for k, (i, agent) in enumerate(problem.agents.items()):
-            d = problem.d[i]
+        starts = np.split(self.request.x0, np.cumsum(list(problem.d.values()))[:-1])
+        for (i, agent), start in zip(problem.agents.items(), starts, strict=True):
             blocks = (*MATRICES, *RIGHT_HAND_SIDES, *CONIC)
             known = [_entries(getattr(agent, name)) for name in blocks]
-            known += [repr(agent.cones), _data(agent.objective, d, problem.q)]
-            known.append(self.request.x0[start : start + d])
-            if at_reference is not None:
-                known.append(self.reference.x[at_reference[k]])
-            if at_warm is not None:
-                rows = [self._multipliers(name) for name in ("local", "shared", "consensus")]
-                known += [None if row is None else row[at_warm[k]] for row in rows]
+            known += [repr(agent.cones), _data(agent.objective, problem.d[i], problem.q), start]
             found.append(np.frombuffer(_digest(known), dtype=np.uint8))
-            start += d
         return found
-
-    def _multipliers(self, name: str) -> Any:
-        """Of the warm start; None where it has none."""
-        found = getattr(getattr(self.warm, "multipliers", None), name, None)
-        return None if found is None or not len(found) else found
 
 
 def _digest(value: Any) -> bytes:

@@ -283,7 +283,7 @@ class Run:
         """
         if limits.checkpoint is None:
             return None
-        asked = Asked(self.work, self.method, self.request, self.reference, self.warm)
+        asked = Asked(self.work, self.method, self.request)
         saver = self.saver = Checkpoints.of(limits.checkpoint, asked)
         self.request = replace(self.request, planned=saver.planned, target=saver.target)
         return saver
