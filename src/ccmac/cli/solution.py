@@ -58,16 +58,11 @@ def try_out(out: Path | None) -> None:
         ) from None
 
 
-def write(
-    out: Path, result: Result, n: int, record: Mapping[str, Any], digest: str | None = None
-) -> None:
-    """The result of this process, which has all agents or keeps a folder for its own.
-
-    ``digest`` is that of the problem, where it is known.
-    """
+def write(out: Path, result: Result, n: int, record: Mapping[str, Any]) -> None:
+    """The result of an owner, who keeps a folder for its own."""
     name = part_name(result.agents, n)
     parts = {name: _write_part(out / name, arrays_of(result, result.agents))}
-    _finish(out, result, record, parts, (digest, result.agents))
+    _finish(out, result, record, parts)
 
 
 def write_ranks(
@@ -96,7 +91,7 @@ def write_ranks(
                 part_name(range(int(first), int(stop)), runtime.n): bytes(map(int, sha)).hex()
                 for first, stop, *sha in (known[:1] if gather else known)
             }
-            _finish(out, result, record, parts, (digest, range(runtime.n)))
+            _finish(out, replace(result, agents=range(runtime.n)), record, parts, digest)
 
 
 def _collected(runtime: Any, result: Result) -> dict[str, Array]:
@@ -120,14 +115,13 @@ def _finish(
     result: Result,
     record: Mapping[str, Any],
     parts: dict[str, str],
-    proved: tuple[str | None, range],
+    digest: str | None = None,
 ) -> None:
-    """The history and the proof, ``proved`` of a problem's digest and agents; last the summary,
-    which makes ``parts`` the solution; others go.
+    """The history and the proof, of a problem with this ``digest``; last the summary, which makes
+    ``parts`` the solution; others go.
     """
-    digest, agents = proved
     atomic_write(out / TRACE, result.trace.to_csv())
-    atomic_write(out / HEAD, head_of(replace(result, agents=agents), digest, parts))
+    atomic_write(out / HEAD, head_of(result, digest, parts))
     atomic_write(out / SUMMARY, dumps({**record, **result.as_dict(), "parts": parts}) + "\n")
     for file in out.iterdir():
         if PART.fullmatch(file.name) and file.name not in parts:

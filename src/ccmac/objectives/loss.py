@@ -142,7 +142,7 @@ class Loss(Linear):
         """argmin_u phi_j(u) + (u - v_j)^2/(2 step), entry by entry: a root, unless overridden."""
         inverse = np.broadcast_to(1.0 / np.maximum(step, 1e-300), v.shape)
 
-        return increasing_root(lambda u: self.slope(u) + inverse * u, -inverse * v, inverse, v)[0]
+        return increasing_root(lambda u: self.slope(u) + inverse * u, -inverse * v, inverse, v)
 
     # -- the function ---------------------------------------------------------------------------
     @cached_property
@@ -439,8 +439,8 @@ class Pinball(Kinked):
 
 def increasing_root(
     slope: Callable[[Array], Array], linear: Array, mu: Array, start: Array
-) -> tuple[Array, int]:
-    """(v with slope(v) + linear = 0, slopes spent); the slope acts entry by entry, rises by mu > 0.
+) -> Array:
+    """v with slope(v) + linear = 0; the slope acts entry by entry and rises by mu > 0.
 
     The root lies within |slope(v) + linear|/mu of any v, which gives a bracket. Newton's method may
     fall into a 2-cycle even inside one, so an entry whose residual did not halve is bisected.
@@ -448,7 +448,6 @@ def increasing_root(
     """
     v = start
     residual = slope(start) + linear
-    count = 1
     reach = residual / mu
     low = v - np.maximum(reach, 0.0)
     high = v - np.minimum(reach, 0.0)
@@ -457,7 +456,6 @@ def increasing_root(
         bend = rise(slope, v, mu)
         # a residual below this share of its terms is rounding
         done = np.abs(residual) <= 1e-14 * np.maximum(np.abs(linear), bend * np.abs(v))
-        count += 2
         if done.all():
             break
         newton = v - residual / bend
@@ -467,8 +465,7 @@ def increasing_root(
         residual = slope(v) + linear
         low = np.where(residual <= 0, v, low)
         high = np.where(residual >= 0, v, high)
-        count += 1
-    return v, count
+    return v
 
 
 def root(slope: Callable[[float], float], reach: float = 1.0) -> float:
