@@ -57,12 +57,12 @@ FREE = ccmac.Costs(byte=0)  # every message takes the fewest rounds
 # name, agents, alpha; gradients and rounds of solve, setup and monitor (docs/costs.md) ...
 # of cross-apapc, and those rounds of cross-cg ...
 TABLE = [
-    ("a9a", 8, None, (22, 88, 12, 40), (24, 8, 12)),
-    ("mushrooms", 8, None, (18, 72, 12, 40), (24, 8, 12)),
-    ("w8a", 8, None, (34, 136, 12, 40), (48, 8, 12)),
-    ("a8a", 16, None, (22, 176, 24, 80), (48, 16, 24)),
-    ("a9a", 8, ("cross_factor", 3.0), (32, 128, 12, 40), (24, 8, 12)),
-    ("a9a", 8, ("cross_factor", 8.0), (53, 212, 12, 40), (24, 8, 12)),
+    ("a9a", 8, None, (22, 88, 12, 20), (24, 8, 12)),
+    ("mushrooms", 8, None, (18, 72, 12, 20), (24, 8, 12)),
+    ("w8a", 8, None, (34, 136, 12, 20), (48, 8, 12)),
+    ("a8a", 16, None, (22, 176, 24, 40), (48, 16, 24)),
+    ("a9a", 8, ("cross_factor", 3.0), (32, 128, 12, 20), (24, 8, 12)),
+    ("a9a", 8, ("cross_factor", 8.0), (53, 212, 12, 20), (24, 8, 12)),
 ]
 # ... and what other splits of the columns may need.
 CEILING = 1.1

@@ -8,6 +8,7 @@ best approximation of -grad Phi there; both come from conjugate residuals on G. 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -89,10 +90,47 @@ class Certifier:
             )
             left = reduced.remaining
             multiplier = reduced.multiplier + multiplier
+        return self._bound(w, (gradient, left, off), multiplier, lambda: (delta, size))
+
+    def plain(self, w: Array, dual: Dual) -> Proved:
+        """The bound at w as it is, with the method's own dual state.
+
+        Cost: 1 residual, 1 gradient, 1 reduction.
+        """
+        space = self.space
+        squares = [self._user_squares(w), np.zeros((space.count, 1))]
+        if not self._system.empty:
+            residual = self._system.residual(w)[0]
+            squares[1] = space.partial_dots(residual, residual)
+        sent = space.runtime.piggyback(np.concatenate(squares, axis=1))
+        gradient, off = self.realized.objective.precise_gradient(w)
+        left = np.zeros_like(gradient) if dual.p is None else gradient + dual.p
+
+        def known() -> tuple[float, float]:
+            size, norm = np.sqrt(sent.value).tolist()
+            return norm / self._system.interval.low if norm else 0.0, size
+
+        return self._bound(w, (gradient, left, off), dual.multiplier, known)
+
+    def _bound(
+        self,
+        w: Array,
+        slopes: tuple[Array, Array, Array],
+        multiplier: Array,
+        known: Callable[[], tuple[float, float]],
+    ) -> Proved:
+        """From (grad Phi, grad Phi + p, what rounding may take from it); one reduction.
+
+        ``known`` tells, once that has travelled, (delta, ||(x, z)||).
+        """
+        space = self.space
+        objective = self.realized.objective
+        gradient, left, off = slopes
         columns = [space.partial_dots(left, left), space.partial_dots(w, w)]
         columns += self.rounding(w, gradient, left, off)
         received = space.runtime.total(np.concatenate(columns, axis=1))
         r, length = np.sqrt(np.maximum(received[:2], 0.0)).tolist()
+        delta, size = known()
         lacks, away = self._lost(length, received[2:])
         r += lacks
         delta += away

@@ -623,8 +623,7 @@ def _certificate(prepared: Prepared, outcome: Outcome) -> Proved | None:
     dual = iteration.dual(state, judge)
     if dual is None:
         return None
-    certifier = Certifier(judge)
-    return certifier.tight(iteration.embedded(state, judge), dual, math.inf)
+    return Certifier(judge).plain(iteration.embedded(state, judge), dual)
 
 
 def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Piggyback:
