@@ -138,6 +138,16 @@ class CurvatureTable:
         return bool(self.has_prox.all())
 
     @property
+    def strongly_convex(self) -> bool:
+        """The sum of the f_i is strongly convex on the consensus set (perhaps augmented).
+
+        One reduction where f_i that mix x and z show it only in other units.
+        """
+        if not self.separable and self.mu.min() > 0:
+            return True
+        return self.at(self.balance()).mu > 0
+
+    @property
     def factorable(self) -> bool:
         """Every agent's Hessian is cheap to factorize: small, or a multiple of I by blocks."""
         return bool(self.factors.all())
