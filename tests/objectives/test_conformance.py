@@ -83,25 +83,24 @@ def test_subgradient_inequality(case: tuple[str, int]) -> None:
 
 
 @having("prox")
-@pytest.mark.parametrize("steps", [(1.0, 1.0), (0.01, 0.01), (30.0, 30.0), (0.5, 4.0)])
-def test_prox_satisfies_moreau(case: tuple[str, int], steps: tuple[float, float]) -> None:
+def test_prox_satisfies_moreau(case: tuple[str, int]) -> None:
     """w = (v - p)/t is a subgradient at the prox p: by values near, far and along single axes."""
     objective = build(case)
-    steps_of = np.repeat(steps, [D, Q])
-    rng = np.random.default_rng(0)
-    for v in 2 * rng.standard_normal((3, N)):
-        p = np.concatenate(objective.prox(v[:D], v[D:], *steps))
-        w = (v - p) / steps_of
-        base = objective.value(p[:D], p[D:])
-        assert math.isfinite(base)
-        moves = np.concatenate([rng.standard_normal((4, N)), np.eye(N), -np.eye(N)])
-        for move in np.concatenate([2e-1 * moves, 2e-3 * moves, 2e-5 * moves]):
-            value = objective.value(*np.split(p + move, [D]))
-            noise = 1e-14 * (abs(base) + abs(value) + abs(w) @ (np.abs(p) + 1))
-            assert value >= base + w @ move - 1e-9 * np.linalg.norm(move) - noise
-        if "gradient" in objective.capabilities:
-            slope = np.concatenate(objective.gradient(p[:D], p[D:]))
-            np.testing.assert_allclose(slope, w, atol=1e-9 * (1 + np.linalg.norm(w)))
+    for steps in ((1.0, 1.0), (0.01, 0.01), (30.0, 30.0), (0.5, 4.0)):
+        rng = np.random.default_rng(0)
+        for v in 2 * rng.standard_normal((3, N)):
+            p = np.concatenate(objective.prox(v[:D], v[D:], *steps))
+            w = (v - p) / np.repeat(steps, [D, Q])
+            base = objective.value(p[:D], p[D:])
+            assert math.isfinite(base)
+            moves = np.concatenate([rng.standard_normal((4, N)), np.eye(N), -np.eye(N)])
+            for move in np.concatenate([2e-1 * moves, 2e-3 * moves, 2e-5 * moves]):
+                value = objective.value(*np.split(p + move, [D]))
+                noise = 1e-14 * (abs(base) + abs(value) + abs(w) @ (np.abs(p) + 1))
+                assert value >= base + w @ move - 1e-9 * np.linalg.norm(move) - noise
+            if "gradient" in objective.capabilities:
+                slope = np.concatenate(objective.gradient(p[:D], p[D:]))
+                np.testing.assert_allclose(slope, w, atol=1e-9 * (1 + np.linalg.norm(w)))
 
 
 @having("gradient")

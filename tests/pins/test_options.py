@@ -97,9 +97,9 @@ def uncharged(method: str | Method, match: str, made: Posed, **common: Any) -> N
 
 
 @pytest.mark.parametrize("method", OWNED)
-@pytest.mark.parametrize("count", [2.5, "3", True])
-def test_max_iterations_is_a_whole_number(method: str, count: Any) -> None:
-    uncharged(method, "max_iterations", home(method, {}), max_iterations=count)
+def test_max_iterations_is_a_whole_number(method: str) -> None:
+    for count in (2.5, "3", True):
+        uncharged(method, "max_iterations", home(method, {}), max_iterations=count)
 
 
 @pytest.mark.parametrize("method", ["cross-apapc", "cross-continuation", "cross-sliding"])
