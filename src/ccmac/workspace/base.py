@@ -271,8 +271,14 @@ def _kept(name: str, changed: Collection[str]) -> bool:
 
 def _offered(table: CurvatureTable) -> frozenset[str]:
     """What the objectives offer together (polyhedral: quadratics with bounds and kinks)."""
-    names = ("smooth", "strongly convex", "polyhedral", "quadratic", "prox")
-    return frozenset(name for name in names if getattr(table, name.replace(" ", "_")))
+    offered = {
+        "smooth": table.smooth,
+        "strongly convex": table.strongly_convex,
+        "polyhedral": table.polyhedral,
+        "quadratic": table.quadratic,
+        "prox": table.prox,
+    }
+    return frozenset(name for name, there in offered.items() if there)
 
 
 CACHED = frozenset(k for k, v in vars(Workspace).items() if isinstance(v, cached_property))
