@@ -189,7 +189,7 @@ def test_a_smaller_tolerance_takes_more_of_the_same_run() -> None:
     """Logistic regression without regularization: the plan does not change with tol."""
     found = load("a1a-like")
     problem = ccmac.vfl.problem(found.X, found.y, 4, loss="logistic", regularization=0.0)
-    results = [ccmac.solve(problem, "ring", CrossContinuation(), tol) for tol in (1e-1, 3e-2, 1e-2)]
+    results = [ccmac.solve(problem, "ring", CrossContinuation(), tol) for tol in (1e-1, 1e-2)]
     assert {r.status for r in results} == {"optimal"}
     gradients = [r.ledger["gradients"] for r in results]
     assert gradients == sorted(gradients)

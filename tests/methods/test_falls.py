@@ -108,7 +108,7 @@ def free(problem: ccmac.Problem) -> list[Array]:
 def test_a_slope_that_no_curvature_and_no_equation_sees_is_a_fall(
     method: Any, slope: float
 ) -> None:
-    for seed in range(3):
+    for seed in range(2):
         problem, pieces = sloping(seed, slope)
         assert fall_along(problem, pieces) > 0
         result = ccmac.solve(problem, "ring", method, 1e-3, max_iterations=200)
@@ -126,10 +126,10 @@ def test_a_slope_that_no_curvature_and_no_equation_sees_is_a_fall(
 @pytest.mark.parametrize("slope", [1.0, 1e-3, 1e-6])
 def test_no_fall_is_called_optimal_however_gentle(method: Any, slope: float) -> None:
     """A gap of tol |F| within a radius is proved by gentle slopes too."""
-    for seed in range(6):
+    for seed in range(2):
         problem, pieces = sloping(seed, slope)
         assert fall_along(problem, pieces) > 0
-        result = ccmac.solve(problem, "ring", method, 1e-2, max_iterations=400)
+        result = ccmac.solve(problem, "ring", method, 1e-2, max_iterations=200)
         assert result.status not in ("optimal", "infeasible"), seed
         assert "whether it falls without end is not known" in " ".join(result.warnings)
 
@@ -138,14 +138,14 @@ def test_no_fall_is_called_optimal_however_gentle(method: Any, slope: float) -> 
 def test_slopes_that_another_agent_or_an_equation_ends_are_no_falls(method: str) -> None:
     """Single agents slope along directions that are flat to them; together they do not fall."""
     seen = 0
-    for seed in range(60):
+    for seed in range(30):
         _, draft = flats.make(seed)
         if Exact(draft).solution is None or not any(H.any() for H in draft.H):
             continue
         result = ccmac.solve(draft.problem(), None, method, max_iterations=2)
         assert result.status not in ("unbounded", "infeasible"), seed
         seen += 1
-    assert seen > 30
+    assert seen > 15
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)
