@@ -101,9 +101,7 @@ class ConcomitantHuber(Function):
             return 0.0, self.least
         mean = float(self._w @ r) / total if self.intercept else 0.0
         high = math.sqrt(float(self._w @ (r - mean) ** 2) / total)
-        if not high > self.least:
-            return self._offset(r, self.least), self.least
-        if self._rise(r, self.least) >= 0:
+        if not high > self.least or self._rise(r, self.least) >= 0:
             return self._offset(r, self.least), self.least
         sigma = high * math.exp(root(lambda t: self._rise(r, high * math.exp(t))))
         return self._offset(r, sigma), sigma

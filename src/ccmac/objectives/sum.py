@@ -341,16 +341,11 @@ class Limited(Objective):
         """The form of f, with empty rows for the slacks; none with bounds."""
         if not self.free:
             return super().quadratic(d, q)
-        H, g, constant = self.objective.quadratic(self.d, self.q)
+        form = self.objective.quadratic(self.d, self.q)
         if not self.slacks:
-            return H, g, constant
-        sparse = sp.coo_array(H)
-        size = len(self.lower)
-        places = self.seen[sparse.row], self.seen[sparse.col]
-        wide = sp.csr_array(sp.coo_array((sparse.data, places), shape=(size, size)))
-        slope = np.zeros(size)
-        slope[self.seen] = g
-        return wide, slope, constant
+            return form
+        wide = Polyhedral.quadratic(*form).spread(self.seen, len(self.lower))
+        return wide.H, wide.g, wide.c
 
     def polyhedral(self, d: int, q: int) -> Polyhedral:
         """The form of f with the bounds, empty columns for the slacks."""
