@@ -102,14 +102,15 @@ class Ledger:
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[str, int]] = {p: dict.fromkeys(UNITS, 0) for p in PHASES}
-        self._phase = "solve"
+        self.current = "solve"
+        """The phase that is charged now."""
         self._muted = 0
 
     def charge(self, **units: int) -> None:
         """Add to the current phase."""
         if self._muted:
             return
-        counts = self._counts[self._phase]
+        counts = self._counts[self.current]
         for unit, amount in units.items():
             counts[unit] = _joined(unit, counts[unit], amount)
 
@@ -122,22 +123,17 @@ class Ledger:
         """Whether an observer looks on: nothing is charged."""
         return self._muted > 0
 
-    @property
-    def current(self) -> str:
-        """The phase that is charged now."""
-        return self._phase
-
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Charge to ``name`` inside the block."""
         if name not in PHASES:
             raise _unknown("phase", name, PHASES)
-        before = self._phase
-        self._phase = name
+        before = self.current
+        self.current = name
         try:
             yield
         finally:
-            self._phase = before
+            self.current = before
 
     @contextmanager
     def observing(self) -> Iterator[None]:

@@ -59,8 +59,10 @@ class Network:
         self, weights: sp.csr_array, *, name: str, nodes: Sequence[Any] | None = None
     ) -> None:
         self.weights = weights
+        self.n = int(weights.shape[0])
+        """Number of agents."""
         self.name = name
-        self.nodes: list[Any] = list(range(weights.shape[0]) if nodes is None else nodes)
+        self.nodes: list[Any] = list(range(self.n) if nodes is None else nodes)
         """The user's own names: agent k is node ``nodes[k]`` of the graph that was given."""
 
     # -- families -------------------------------------------------------------------------
@@ -400,11 +402,6 @@ class Network:
         return network
 
     # -- facts ----------------------------------------------------------------------------
-    @property
-    def n(self) -> int:
-        """Number of agents."""
-        return int(self.weights.shape[0])
-
     @cached_property
     def graph(self) -> nx.Graph[Any]:
         """The graph of the off-diagonal support of W."""

@@ -82,6 +82,7 @@ class Cone(ABC):
     """
 
     kind: ClassVar[str]  # in files
+    degree: ClassVar[int] = 1  # barrier parameter of each of the cones it is made of: e'e
     size: int
 
     def __post_init__(self) -> None:
@@ -90,11 +91,6 @@ class Cone(ABC):
     @property
     def dim(self) -> int:
         """Entries of each of the cones it is made of."""
-        return 1
-
-    @property
-    def degree(self) -> int:
-        """Barrier parameter of each of them: e'e."""
         return 1
 
     @abstractmethod

@@ -40,10 +40,7 @@ class Zero(Cone):
     """
 
     kind = "zero"
-
-    @property
-    def degree(self) -> int:
-        return 0
+    degree = 0
 
     def identity(self, count: int, dim: int) -> Array:
         return np.zeros((count, dim))
