@@ -77,7 +77,7 @@ def test_the_page_counts_all_runs_and_the_papers_slopes() -> None:
 
 
 @pytest.mark.parametrize("line", [1, 2, 3, 4, 6, 7, 8])
-def test_short_records_are_as_the_page_says(script: ModuleType, line: int, tmp_path: Path) -> None:
+def test_ten_records_are_as_the_page_says(script: ModuleType, line: int, tmp_path: Path) -> None:
     """Run again, every count is the one on the page; three long ones by ``make reproduce`` only."""
     entry = script.TEN[line]
     run = script.wanted(suites.load(*entry[:2]).runs, entry)
