@@ -345,6 +345,7 @@ class Proof:
             if hidden:
                 r += 4 * EPS * norm(slope) + 4 * math.sqrt(q) * grain
                 away += norm(reduced.unit * (4 * EPS * np.abs(coupled) + 4 * grain))
+                away += reduced.off * (1 + norm(z))
             away = away / reduced.least if reduced.least > 0 else math.inf
         delta = off + away
         gradients = [share.gradient.astype(np.float64) for share in contributions]

@@ -33,7 +33,7 @@ from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.problem import Problem
 from ccmac.runtime.notes import gathered_rows
 from ccmac.workspace import Workspace
-from ccmac.workspace.equations import Constraints
+from ccmac.workspace.equations import Constraints, SummedConstraints
 
 BLOCKS = ("local equations C", "shared equations D", "bounds", "conic rows")
 VISIBLE = 1e-3  # share of the largest part of a certificate below which a block is not named
@@ -405,13 +405,16 @@ def gathered_contradiction(known: Constraints, farkas: Farkas) -> Infeasibility 
 
     Nothing is sent where that is no candidate.
     """
+    hidden = isinstance(known, SummedConstraints) and known.misfit > PROMISED
     near = 10 * known.rank / REACH  # singular values that a solution longer than R takes
     sound = known.rank == len(known.U) and known.sigma.min(initial=math.inf) > near
     rows = None if sound else candidate(known.U, known.sigma, known.right)
-    if rows is None:
+    if rows is None and not hidden:
         return None
-    coupled, scaled = known.multipliers(rows)
+    coupled, scaled = known.multipliers(np.zeros(len(known.right)) if rows is None else rows)
     shared = [known.own_shared(k, scaled)[0] for k in range(len(farkas.problem.agents))]
+    if isinstance(known, SummedConstraints) and hidden:
+        shared = [v + known.own_misfit(k) for k, v in enumerate(shared)]
     return farkas.test(Lambda(coupled, on_kernels(farkas.work, coupled), shared))
 
 

@@ -172,10 +172,9 @@ class Workspace:
 
     @property
     def hides(self) -> bool:
-        """Whether nobody's rows are seen, and sums of the coupled ones suffice."""
-        if self.reduction is not None or "D" in self.problem.present:
-            return False
-        return self.runtime.averaging.hides and affordable(self.problem, self.curvature)
+        """Whether nobody's rows are seen, and their sums suffice."""
+        hidden = self.reduction is None and self.runtime.averaging.hides
+        return hidden and affordable(self.problem, self.curvature)
 
     @cached_property
     def kernels(self) -> list[Kernel]:
@@ -239,8 +238,9 @@ class Workspace:
             return SummedConstraints(self.problem, self.runtime, self.curvature, self.kernels)
 
         m = self.problem.m
+        q = self.problem.q
         # Floats of the sums of squares that are asked for whatever the method.
-        if small and m * (m + 1) / 2 + m * self.problem.q > 20_000:
+        if small and m * (m + 1) / 2 + 2 * m * q + q * q > 20_000:
             return self._gathered.get("sums")
         return self.once("sums", ask)
 

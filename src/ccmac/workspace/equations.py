@@ -24,14 +24,14 @@ values of T are known to rounding, so that rank, least singular value, the neare
 and contradictions are computed and not estimated. Cost: one gathering of m min(m, d) + m (q + 2) +
 r (q + 1) + 1 floats per agent, where that is affordable.
 
-Where nobody's rows may be seen and there are no shared rows, sums take their place
-(:class:`SummedConstraints`):
+Where nobody's rows may be seen, sums take their place (:class:`SummedConstraints`):
 
-    T T' = sum_i (A_i N_i)(A_i N_i)' + Bbar Bbar'
+    T T' = sum_i (A_i N_i)(A_i N_i)' + Bbar Bbar',    S = sum_i D_i'D_i,    t = sum_i D_i'e_i
 
 Masked averagings show sums alone. From these all know the singular values of T squared, but for
-rounding: squares below 1e-11 of the largest are zero, by convention.
-Cost: one averaging of m(m + 1)/2 + m q + 2 m + 1 floats.
+rounding: squares below 1e-11 of the largest are zero, by convention. With S = V diag(s) V' (its
+positive eigenvalues) the shared rows say the same as diag(s)^(1/2) V'z = diag(s)^(-1/2) V't.
+Cost: one averaging of m(m + 1)/2 + m q + 2 m + 1 floats, and q(q + 3)/2 + 1 where there are D.
 """
 
 from __future__ import annotations
@@ -377,8 +377,11 @@ class Constraints:
     """T with its decomposition: scaled rows S T = U diag(sigma) V', cut at the rank.
 
     ``least`` is a lower bound of the least positive singular value of S T that counts what rounding
-    and the angles of the kernels may have changed; 0 where it may be zero.
+    and the angles of the kernels may have changed; 0 where it may be zero. ``off`` is what D (times
+    ||z||) and e may be off by.
     """
+
+    off = 0.0
 
     convention = f"singular values of unit rows below {RANK:.0e} of the largest are zero"
 
@@ -522,7 +525,10 @@ class Constraints:
 
 
 class SummedConstraints(Constraints):
-    """:class:`Constraints` from sums over the agents, of problems without shared rows."""
+    """:class:`Constraints` from sums over the agents; ``D`` and ``e`` are those of the module text.
+
+    ``misfit`` is the distance of the e_i from what any z gives.
+    """
 
     convention = (
         f"eigenvalues of the rows' Gram matrix below {GRAM_RANK:.0e} of the largest are zero"
@@ -534,28 +540,36 @@ class SummedConstraints(Constraints):
         self._take(problem, runtime, kernels)
         m = problem.m
         q = problem.q
+        upper = np.triu_indices(m)
         rows = np.stack([self._row(k) for k in range(len(kernels))])
-        ends = np.cumsum([m * (m + 1) // 2, m, m * q, m])
-        gram, squares, B, beta, angle = np.split(runtime.total(rows), ends)
-        B = B.reshape(m, q)
-        self.Bbar = B.astype(np.longdouble)
+        ends = np.cumsum([len(upper[0]), m, m * q, m, 1])
+        gram, squares, B, beta, angle, shared = np.split(runtime.total(rows), ends)
+        self.Bbar = B.reshape(m, q).astype(np.longdouble)
         self._beta = beta
         self.angle = float(angle[0])
-        self.D = np.zeros((0, q))
-        self.e = self.unit_D = np.zeros(0)
-        self.shared = row_space(self.D)
-        self.rows_of = [slice(0, 0)] * problem.n
-        whole = squares + np.sum(B**2, axis=1)
+        self._share(shared, int(table.r.sum()))
+        whole = squares + np.sum(B.reshape(m, q) ** 2, axis=1)
         self.unit = powers(np.sqrt(whole))
-        square = self.unit[:, None] * (symmetric(gram, m) + B @ B.T) * self.unit
-        many = int(table.d.max(initial=0)) + m + q + problem.n
-        slack = (16 * EPS * many + 2 * self.angle) * float(np.sum(self.unit**2 * whole))
-        slack += runtime.averaging.grain * m * float(self.unit.max(initial=0.0)) ** 2
+        scaled = np.vstack([self.unit[:, None] * B.reshape(m, q), self.D])
+        square = scaled @ scaled.T
+        square[:m, :m] += self.unit[:, None] * symmetric(gram, m) * self.unit
+        size = float(np.sum(self.unit**2 * whole)) + float(np.trace(scaled @ scaled.T))
+        many = int(table.d.max(initial=0)) + int(table.r.max(initial=0)) + m + q + problem.n
+        grain = runtime.averaging.grain * (q + m * float(self.unit.max(initial=0.0)) ** 2)
         values, vectors = np.linalg.eigh(square)
         cut = GRAM_RANK * float(values.max(initial=0.0))
-        self._cut(vectors[:, ::-1], values[::-1], cut, slack)
+        self._cut(
+            vectors[:, ::-1], values[::-1], cut, (16 * EPS * many + 2 * self.angle) * size + grain
+        )
         self.sigma = np.sqrt(self.sigma)
         self.least = math.sqrt(self.least)
+
+    @cached_property
+    def redundant(self) -> dict[str, Any]:
+        """Coupled rows that were left out as dependent, and how many shared ones."""
+        rows = redundant(self.U)
+        coupled = [k for k in rows if k < self.problem.m]
+        return {"coupled": coupled, "shared": len(rows) - len(coupled) + self._shared_left_out}
 
     @property
     def independent(self) -> bool:
@@ -563,7 +577,7 @@ class SummedConstraints(Constraints):
         return self.least > 0
 
     def _row(self, k: int) -> Array:
-        """One agent's square, squares of rows, B, part of beta and angle."""
+        """One agent's square, squares of rows, B, part of beta, angle; D'D, D'e, e'e of unit D."""
         kernel = self.kernels[k]
         inside = self.A[k] @ kernel.basis
         parts = [
@@ -573,7 +587,50 @@ class SummedConstraints(Constraints):
             self._side(k),
             [kernel.angle],
         ]
+        if "D" in self.problem.present:
+            unit = self._own_unit(k)
+            D = unit[:, None] * self.own_D[k]
+            e = unit * self.problem.sides("e")[k]
+            parts += [(D.T @ D)[np.triu_indices(D.shape[1])], D.T @ e, [e @ e]]
         return np.concatenate(parts)
+
+    def _own_unit(self, k: int) -> Array:
+        return powers(np.linalg.norm(self.own_D[k], axis=1))
+
+    def _share(self, sums: Array, count: int) -> None:
+        """D and e from the sums over the ``count`` rows of all."""
+        q = self.problem.q
+        if not len(sums):
+            sums = np.zeros(q * (q + 3) // 2 + 1)
+        S, right, squares = np.split(sums, [q * (q + 1) // 2, len(sums) - 1])
+        values, vectors = np.linalg.eigh(symmetric(S, q))
+        there = values > GRAM_RANK * values.max(initial=0.0)
+        root = np.sqrt(values[there])
+        self._V = vectors[:, there]
+        self._shared_left_out = count - len(root)
+        self.D = root[:, None] * self._V.T
+        self.e = (self._V.T @ right) / root
+        self.unit_D = np.ones(len(root))
+        self.shared = row_space(self.D)
+        self.misfit = math.sqrt(max(float(squares[0]) - norm(self.e) ** 2, 0.0))
+        if len(root):
+            size = float(values.sum()) + math.sqrt(
+                float(values.sum()) * max(float(squares[0]), 0.0)
+            )
+            lost = 8 * EPS * (count + q) * size + q * self.runtime.averaging.grain
+            self.off = lost / float(root[0])
+
+    def own_shared(self, k: int, multipliers: Array) -> tuple[Array, Array]:
+        """D_i y, S y = D'lambda, in the agent's own rows; D_i'D_i y."""
+        y = self._V @ (multipliers / np.linalg.norm(self.D, axis=1))
+        own = self._own_unit(k) ** 2 * (self.own_D[k] @ y)
+        return own, self.own_D[k].T @ own
+
+    def own_misfit(self, k: int) -> Array:
+        """Multipliers of an agent's own rows along e_i - D_i z at the z nearest to all of them."""
+        z = self._V @ (self.e / np.linalg.norm(self.D, axis=1))
+        misfit = self.problem.sides("e")[k] - self.own_D[k] @ z
+        return np.asarray(self._own_unit(k) ** 2 * misfit)
 
 
 def symmetric(triangle: Array, size: int) -> Array:
