@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,10 +69,19 @@ def told(result: ccmac.Result) -> dict[str, Any]:
     }
 
 
+def wait_for_all() -> None:
+    """A barrier at which nobody keeps a processor busy."""
+    arrived = MPI.COMM_WORLD.Ibarrier()
+    while not arrived.Test():
+        time.sleep(0.005)
+
+
 def differences(cases: Sequence[Case]) -> list[str]:
     """What differs from one process, at the root; nothing elsewhere. Collective."""
     comm = MPI.COMM_WORLD
-    everywhere = comm.allgather([case.on_ranks() for case in cases])
+    found_here = [case.on_ranks() for case in cases]
+    wait_for_all()
+    everywhere = comm.allgather(found_here)
     found = []
     for k in range(comm.rank, len(cases), comm.size):
         for j, whole in enumerate(cases[k].alone()):
@@ -80,4 +90,5 @@ def differences(cases: Sequence[Case]) -> list[str]:
             for part in parts:
                 part["agents"] = joined
                 found += [f"{cases[k].name}: {what}" for what in whole if part[what] != whole[what]]
+    wait_for_all()
     return [line for lines in comm.gather(found) or [] for line in lines]
