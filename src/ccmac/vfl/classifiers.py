@@ -19,6 +19,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+from sklearn.model_selection import StratifiedKFold
 
 from ccmac.inputs import Array, positive
 from ccmac.vfl.estimators import VerticalEstimator, estimator, score_inputs
@@ -26,12 +28,6 @@ from ccmac.vfl.formulation import VerticalData
 from ccmac.vfl.inference import Distribution
 from ccmac.vfl.regressors import l1_share
 from ccmac.vfl.selection import judged
-
-try:
-    from sklearn.base import ClassifierMixin
-    from sklearn.model_selection import StratifiedKFold
-except ImportError:  # estimators has said so
-    raise
 
 VALUE = 0.1  # times tol, squared: an error of the value that will do for logistic losses
 

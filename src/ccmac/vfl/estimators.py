@@ -17,6 +17,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ccmac.api import solve
 from ccmac.errors import AssumptionWarning, InputError
@@ -30,16 +33,6 @@ from ccmac.vfl.inference import Distribution, Fitted, Inference
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.preparation import applied, fitted
 from ccmac.vfl.tables import PartyTable, dealt, is_one_table, one_table, read_tables
-
-try:
-    from sklearn.base import BaseEstimator
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
-except ImportError:
-    raise ImportError(
-        "ccmac.vfl: the estimators need scikit-learn (1.6 or newer); pip install 'ccmac[vfl]'"
-    ) from None
-
 
 UNPENALIZED = 1e-11  # a ridge that moves weights by less than rounding moves those of most tables
 

@@ -16,6 +16,8 @@ from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import d2_tweedie_score
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative
@@ -23,12 +25,6 @@ from ccmac.texts import shown
 from ccmac.vfl.estimators import estimator
 from ccmac.vfl.inference import Distribution
 from ccmac.vfl.regressors import VerticalRegressor
-
-try:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.metrics import d2_tweedie_score
-except ImportError:  # estimators has said so
-    raise
 
 
 class LogLink(VerticalRegressor):

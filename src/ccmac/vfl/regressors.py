@@ -23,6 +23,9 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative, positive
@@ -30,13 +33,6 @@ from ccmac.texts import shown
 from ccmac.vfl.estimators import VerticalEstimator, estimator, score_inputs
 from ccmac.vfl.formulation import VerticalData, VflProblem
 from ccmac.vfl.inference import Distribution
-
-try:
-    from sklearn.base import RegressorMixin
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.metrics import r2_score
-except ImportError:  # estimators has said so
-    raise
 
 VALUE = 0.01  # times tol, squared: an error of the value that will do for Huber
 SMALLEST = 1e-6
