@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import typer
 
-from ccmac.cli.options import WIDTH, AsJson, print_json
+from ccmac.cli.options import AsJson, fitted, print_json
 from ccmac.methods.registry import available_methods
 
 
@@ -18,8 +16,5 @@ def show(as_json: AsJson = False) -> None:
         return
     for name, about in methods.items():
         needs = ", ".join(about["needs"]) or "nothing"
-        text = textwrap.fill(
-            f"{name:<20}{about['summary']}; needs: {needs}", WIDTH, subsequent_indent=" " * 20
-        )
-        typer.echo(text)
+        typer.echo(fitted(f"{name:<20}{about['summary']}; needs: {needs}", indent=20))
     typer.echo("auto, the default, takes the one that suits the problem: ccmac plan says which.")
