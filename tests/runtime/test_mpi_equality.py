@@ -17,9 +17,8 @@ pytestmark = pytest.mark.mpi
 def test_rounds_averages_and_sums_are_bit_identical(
     mpi_run: Callable[..., Any], ranks: int
 ) -> None:
-    """On four ranks, one agent each, random problems too: few families, sparse coupling."""
     job = mpi_run(ranks, "equality.py", timeout=180.0)
-    assert job.stdout.strip() == f"checked {5 * 3 * 4}, different []"
+    assert job.stdout.strip() == f"checked {5 * 3 * 4}"
 
 
 def test_ranks_make_their_own_agents(mpi: Launcher) -> None:

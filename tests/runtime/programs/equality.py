@@ -1,15 +1,10 @@
-"""Every rank compares its rows with a simulation of all agents in one process, bit for bit.
-
-Where there are four ranks, each of which has one agent, a few problems are solved as well.
-"""
+"""Every rank compares its rows with a simulation of all agents in one process, bit for bit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
-from beside import differences
-from random_cases import few
 
 from ccmac.ledger import Costs
 from ccmac.network import Network
@@ -109,9 +104,8 @@ def main() -> None:
     single = Mpi(Network.ring(1)) if MPI.COMM_WORLD.Get_size() == 1 else None
     if single is not None:
         assert np.array_equal(single.average(np.ones((1, 2))), np.ones((1, 2)))
-    different = differences(list(few(4))) if MPI.COMM_WORLD.Get_size() == 4 else []
     if MPI.COMM_WORLD.Get_rank() == 0:
-        print(f"checked {checks}, different {different}")
+        print(f"checked {checks}")
 
 
 with guard():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import solve_bits
 from beside import Case, differences
-from random_cases import limited, more
+from random_cases import limited, spread
 
 from ccmac import methods
 from ccmac.runtime.mpi import MPI, guard
@@ -59,7 +59,7 @@ def listed() -> list[Case]:
 def main() -> None:
     cases = listed()
     ranks = MPI.COMM_WORLD.size
-    cases += more(max(5, ranks))
+    cases += spread(max(5, ranks))
     cases += [case for case in limited() if case.problem.n >= ranks]
     different = differences(cases)
     if MPI.COMM_WORLD.rank == 0:

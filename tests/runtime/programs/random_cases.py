@@ -53,9 +53,11 @@ def mixed(n: int) -> ccmac.Problem:
     return ccmac.Problem(agents)
 
 
-def few(n: int) -> Iterator[Case]:
-    """Sparse coupling, absent families and certificates."""
+def spread(n: int) -> Iterator[Case]:
+    """Blocks of several kinds, sparse coupling, absent families, certificates, many rows."""
     network = ccmac.Network.ring(n)
+    for options in AVERAGED:
+        yield Case(f"mixed {options}", mixed(n), network, options)
     for stray in (False, True):
         problem = sparse_coupling(3, n, stray=stray)
         for method in ("auto", "cross-cg" if stray else "cross-ipm"):
@@ -64,15 +66,7 @@ def few(n: int) -> Iterator[Case]:
     yield Case("absent", absent, network, {"method": "cross-apapc"})
     absent = random_quadratic(1, n=n, d=2, q=2, m=1, absent=0.4)
     yield Case("certified", absent, network, CERTIFIED, fused=False)
-
-
-def more(n: int) -> Iterator[Case]:
-    """And blocks of several kinds, and so many rows that they are brought to their range."""
-    yield from few(n)
-    network = ccmac.Network.ring(n)
-    for options in AVERAGED:
-        yield Case(f"mixed {options}", mixed(n), network, options)
-    random = np.random.default_rng(9)
+    random = np.random.default_rng(9)  # so many rows that they are brought to their range
     X = random.standard_normal((1_300, 9))
     y = random.standard_normal(1_300)
     vertical = ccmac.vfl.problem(X, y, n, l1=0.05)
