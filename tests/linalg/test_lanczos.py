@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ccmac.inputs import Array
-from ccmac.linalg.lanczos import extreme_ritz, lanczos
+from ccmac.linalg.lanczos import eigenpairs, extreme_ritz, lanczos
 from ccmac.network import Network
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
@@ -41,7 +41,7 @@ def test_a_run_on_common_vectors() -> None:
     runtime, contribution, asked = shares(S)
     start = np.array([[3.0, -1.0, 2.0, 0.5, 1.0]])
     found = lanczos(runtime, contribution, start, 3)
-    assert (found.steps, found.exhausted, found.complete) == (3, False, False)
+    assert (found.steps, found.exhausted) == (3, False)
     assert (found.vectors.shape, found.basis.shape) == ((4, 5), (3, 5))
     assert found.alpha.shape == found.beta.shape == (3,)
     assert len(asked) == 3
@@ -59,15 +59,11 @@ def test_an_invariant_space_ends_a_run() -> None:
     S = np.diag([2.0, 2.0, 3.0, 0.0])
     runtime, contribution, asked = shares(S)
     found = lanczos(runtime, contribution, np.array([[3.0, 4.0, 5.0, 0.0]]), 4)
-    assert (found.steps, found.exhausted, found.complete) == (2, True, False)
+    assert (found.steps, found.exhausted) == (2, True)
     assert np.linalg.eigvalsh(found.tridiagonal()) == pytest.approx([2.0, 3.0])
     assert found.beta[1] == 0.0
     assert not found.vectors[2].any()
     assert len(asked) == 2
-    whole = lanczos(runtime, contribution, np.array([[1.0, 0.0, 1.0, 1.0]]), 4)
-    assert (whole.steps, whole.complete) == (3, False)  # of four dimensions: not all were seen
-    runtime, contribution, _ = shares(np.diag([1.0, 2.0]))
-    assert lanczos(runtime, contribution, np.array([[1.0, 1.0]]), 5).complete
     for start, steps in ((np.zeros((1, 2)), 3), (np.ones((1, 2)), 0)):
         none = lanczos(runtime, contribution, start, steps)
         assert (none.steps, none.exhausted, none.vectors.shape) == (0, True, (1, 2))
@@ -76,21 +72,17 @@ def test_an_invariant_space_ends_a_run() -> None:
 
 
 @pytest.mark.parametrize("size", [1.0, 2.0**-40, 2.0**40])
-def test_new_starts_see_repeated_eigenvalues_until_the_range_is_spanned(size: float) -> None:
+@pytest.mark.parametrize("rank", [4, 5, 6])
+def test_a_block_of_vectors_shows_all_eigenpairs(size: float, rank: int) -> None:
     S = size * turned([2.0, 2.0, 2.0, 3.0, 0.0, 0.0])
-    runtime, contribution, asked = shares(S)
-    start = (S @ np.arange(1.0, 7.0))[None]
-    found = lanczos(runtime, contribution, start, 6, rng=np.random.default_rng(5))
-    assert (found.steps, found.exhausted, found.complete) == (4, True, True)
-    values = np.linalg.eigvalsh(found.tridiagonal()) / size
-    assert values == pytest.approx([2.0, 2.0, 2.0, 3.0])
-    assert found.basis.T @ found.basis @ S == pytest.approx(S, abs=1e-12 * size)
-    assert len(asked) == 4 + 3  # a new start after 2, 3 and 4 vectors
-    assert np.linalg.norm(asked[2]) == pytest.approx(1.0)
-    full, contribution, asked = shares(np.diag([1.0, 1.0]))
-    found = lanczos(full, contribution, np.array([[1.0, 0.0]]), 4, rng=np.random.default_rng(0))
-    assert (found.steps, found.complete) == (2, True)
-    assert len(asked) == 3  # nothing is asked once all dimensions are there
+    runtime, contribution, _ = shares(S)
+    values, V = eigenpairs(runtime, contribution, 6, rank, np.random.default_rng(5))
+    assert values == pytest.approx(size * np.array([2.0, 2.0, 2.0, 3.0]))
+    assert V.T @ (values[:, None] * V) == pytest.approx(S, abs=1e-12 * size)
+    assert runtime.ledger.of("solve")["averagings"] == (1 if rank == 6 else 2)
+    none, vectors = eigenpairs(runtime, contribution, 6, 0, np.random.default_rng(5))
+    assert none.shape == (0,)
+    assert vectors.shape == (0, 6)
 
 
 @pytest.mark.parametrize("keep", [12, 3])

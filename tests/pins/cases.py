@@ -147,8 +147,6 @@ def _apapc() -> Iterator[Case]:
         {"fused": False},
         {"inner": 3, "outer": 2},
         {"scale": 0.5},
-        {"lanczos": 2},
-        {"floor": 0.1},
         {"costs": {"gradient": 20.0, "round": 0.1}},
         {"certificates": {"cross_factor": 8.0}},
         {"warm": True},

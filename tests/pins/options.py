@@ -13,8 +13,6 @@ REALIZED = {
     "scale": (0.5,),
     "inner": (3,),
     "outer": (2,),
-    "lanczos": (2,),
-    "floor": (0.1,),
 }
 JUDGED = {"certificates": ({"cross_factor": 9.0},)}
 REDUCED = {"reduction": ("R1", "R2", "R3")}
@@ -78,7 +76,7 @@ APART: tuple[tuple[str, dict[str, Any], str], ...] = (
     *(
         ("cross-apapc", {"realization": where, name: value}, name)
         for where in ("canonical", "certified", "stack")
-        for name, value in (("scale", 0.5), ("outer", 2), ("lanczos", 2), ("floor", 0.1))
+        for name, value in (("scale", 0.5), ("outer", 2))
     ),
     *(
         ("cross-apapc", {"realization": "certified", name: value}, name)
@@ -149,8 +147,6 @@ WRONG: tuple[tuple[str, Any], ...] = (
     ("interval", "nonsense"),
     ("radius", -1.0),
     ("accuracy", 0.0),
-    ("lanczos", 0),
-    ("floor", 0.0),
 )
 
 

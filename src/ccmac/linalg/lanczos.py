@@ -1,5 +1,6 @@
 """Lanczos, twice: on common vectors and on execution vectors.
 
+``eigenpairs``    of a small sum, or of one of low rank: a block of vectors
 ``lanczos``       vectors that all agents hold: one averaging per step, scalars agreed upon by all
 ``extreme_ritz``  execution vectors, of which every agent holds its part: two reductions per step
 """
@@ -23,14 +24,13 @@ class Krylov:
     """Orthonormal vectors w_1..w_k with W'SW = tridiag(beta, alpha, beta), and w_{k+1}.
 
     ``vectors`` has shape (k + 1, m). ``exhausted``: w_{k+1} vanished, so the Ritz values are
-    eigenvalues. ``complete``: the vectors span all of Range(S).
+    eigenvalues.
     """
 
     vectors: Array
     alpha: Array
     beta: Array
     exhausted: bool
-    complete: bool = False
 
     @property
     def basis(self) -> Array:
@@ -64,19 +64,9 @@ def agreed_dots(runtime: Runtime, left: Array, right: Array) -> Array:
 
 
 def lanczos(
-    runtime: Runtime,
-    contribution: Callable[[Array], Array],
-    start: Array,
-    steps: int,
-    *,
-    rng: np.random.Generator | None = None,
+    runtime: Runtime, contribution: Callable[[Array], Array], start: Array, steps: int
 ) -> Krylov:
-    """``steps`` Lanczos steps with full reorthogonalization; S v is the mean of ``contribution`` v.
-
-    With ``rng`` an exhausted run starts again outside what it has spanned, so that repeated
-    eigenvalues are seen with all their vectors, until Range(S) is complete (one averaging more for
-    every new start).
-    """
+    """``steps`` steps with full reorthogonalization; S v is the mean of ``contribution`` v."""
     norm = float(np.sqrt(agreed_dots(runtime, start, start)[0]))
     m = start.shape[1]
     if norm == 0.0 or steps == 0:
@@ -86,7 +76,6 @@ def lanczos(
     alpha: list[float] = []
     beta: list[float] = []
     exhausted = False
-    complete = False
     scale = 0.0
     for k in range(steps):
         image = runtime.average(contribution(vectors[k : k + 1]))
@@ -96,16 +85,11 @@ def lanczos(
         scale = max(scale, length)
         exhausted = length <= BREAKDOWN * scale
         beta.append(0.0 if exhausted else length)
-        if exhausted and rng is not None:
-            image, length = _fresh(runtime, contribution, vectors[: k + 1], rng)
-            complete = length <= BREAKDOWN * scale
-            exhausted = complete
         vectors[k + 1] = 0.0 if exhausted else image[0] / length
         if exhausted:
             break
     count = len(alpha)
-    complete = complete or (exhausted and count == m)
-    return Krylov(vectors[: count + 1], np.array(alpha), np.array(beta), exhausted, complete)
+    return Krylov(vectors[: count + 1], np.array(alpha), np.array(beta), exhausted)
 
 
 def _remainder(runtime: Runtime, basis: Array, vector: Array) -> tuple[Array, float]:
@@ -115,15 +99,33 @@ def _remainder(runtime: Runtime, basis: Array, vector: Array) -> tuple[Array, fl
     return vector, float(np.sqrt(agreed_dots(runtime, vector, vector)[0]))
 
 
-def _fresh(
-    runtime: Runtime, contribution: Callable[[Array], Array], basis: Array, rng: np.random.Generator
-) -> tuple[Array, float]:
-    """S times a random unit vector outside an invariant basis: zero when Range(S) is spanned."""
-    count, m = basis.shape
-    if count >= m:
-        return np.zeros((1, m)), 0.0
-    noise, length = _remainder(runtime, basis, rng.standard_normal((1, m)))
-    return _remainder(runtime, basis, runtime.average(contribution(noise / length)))
+def eigenpairs(
+    runtime: Runtime,
+    contribution: Callable[[Array], Array],
+    size: int,
+    rank: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:
+    """Positive eigenvalues and eigenvectors (rows) of S of at most this rank, S v the mean of
+    ``contribution`` v: one averaging of a block of vectors, two where the rank is below the size.
+    """
+
+    def images(W: Array) -> Array:
+        rows = [contribution(w[None]) for w in W]
+        [mean] = runtime.combine([np.hstack(rows)])
+        return mean.reshape(W.shape)
+
+    V = np.eye(size)
+    if rank < size:
+        block = rng.standard_normal((rank, size))
+        _, singular, Vt = np.linalg.svd(images(block) if rank else block, full_matrices=False)
+        V = Vt[: np.count_nonzero(singular > BREAKDOWN * singular.max(initial=0.0))]
+    if not len(V):
+        return np.zeros(0), V
+    T = images(V) @ V.T
+    values, turn = np.linalg.eigh((T + T.T) / 2)
+    keep = values > KERNEL * values[-1]
+    return values[keep], np.ascontiguousarray(turn[:, keep].T @ V)
 
 
 def extreme_ritz(

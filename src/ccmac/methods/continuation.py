@@ -302,10 +302,6 @@ class CrossContinuation(ConvexMethod):
         certified only).
     outer : int, optional
         Degree of the Chebyshev correction over both channels (averaged only).
-    floor : float, optional
-        Scale by the share that B's part of S has of A's (averaged only).
-    lanczos : int, optional
-        Steps of the Lanczos run that the plan rests on (averaged only).
     rule : {"paper", "tight", "exact"}, optional
         Degree of the normalizers (canonical, stack only).
     delta : float, optional

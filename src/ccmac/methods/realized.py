@@ -121,12 +121,6 @@ class RealizedMethod(Method):
     outer: int | None = option(
         None, int, "degree of the Chebyshev correction over both channels", only=["averaged"]
     )
-    floor: float | None = option(
-        None, float, "scale by the share that B's part of S has of A's", only=["averaged"]
-    )
-    lanczos: int | None = option(
-        None, int, "steps of the Lanczos run that the plan rests on", only=["averaged"]
-    )
     rule: str | None = option(
         None,
         str,
@@ -188,7 +182,7 @@ class RealizedMethod(Method):
         if work.stack is not None and self.realization == "averaged":
             return replace(self, realization="stack").realize(work, request)
         if self.realization == "averaged":
-            own = self._set("scale", "inner", "outer", "lanczos", "floor")
+            own = self._set("scale", "inner", "outer")
             wanted = Wanted(
                 **own,
                 certificates=given,

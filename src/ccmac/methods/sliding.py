@@ -244,10 +244,6 @@ class CrossSliding(ConvexMethod):
         certified only).
     outer : int, optional
         Degree of the Chebyshev correction over both channels (averaged only).
-    floor : float, optional
-        Scale by the share that B's part of S has of A's (averaged only).
-    lanczos : int, optional
-        Steps of the Lanczos run that the plan rests on (averaged only).
     rule : {"paper", "tight", "exact"}, optional
         Degree of the normalizers (canonical, stack only).
     delta : float, optional
@@ -312,7 +308,7 @@ class CrossSliding(ConvexMethod):
     def realized(self, work: Workspace, request: Request) -> Realized:
         """Averaged: the scale from the geometry (curvature says nothing); else as it is."""
         chosen = work.stack is not None or self.realization != "averaged"
-        chosen = chosen or self.scale is not None or self.floor is not None
+        chosen = chosen or self.scale is not None
         return self.realize(work, request, **({} if chosen else {"floor": 0.02}))
 
     def _proximal(

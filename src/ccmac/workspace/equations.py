@@ -49,9 +49,8 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.blocks import LocalFamily, dense, powers
 from ccmac.linalg.extended import Long, norm
-from ccmac.linalg.lanczos import Krylov
 from ccmac.linalg.ranks import RowSpace, rank_cut, redundant, row_space
-from ccmac.linalg.tolerances import EPS, GRAM_RANK, KERNEL, RANK
+from ccmac.linalg.tolerances import EPS, GRAM_RANK, RANK
 from ccmac.problem import Problem
 from ccmac.runtime.base import Piggyback, Runtime
 from ccmac.workspace.declared import CurvatureTable
@@ -330,16 +329,13 @@ class SharedEquations:
         other._target = np.zeros((1, self.q))
         return other
 
-    def fix_span(self, krylov: Krylov) -> None:
-        """Range(S_D) is spanned completely: the channel becomes an exact projection of the mean.
+    def fix_span(self, values: Array, vectors: Array) -> None:
+        """The positive eigenpairs of S_D: the channel becomes an exact projection of the mean.
 
         No products and no rounds remain, only work on what every agent holds.
         """
-        values, vectors = np.linalg.eigh(krylov.tridiagonal())
-        keep = values > KERNEL * values[-1]
-        rotate = np.ascontiguousarray(vectors[:, keep].T)
-        self.span = rotate @ krylov.basis
-        self._values = values[keep]
+        self.span = vectors
+        self._values = values
 
     def violation(self, mean: Array) -> Array:
         """What the equations lack at a mean of the copies, in Range(S_D); work of every agent."""

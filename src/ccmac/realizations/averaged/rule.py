@@ -3,7 +3,7 @@
 Scale: z = s z~ at which both blocks of the objective have the same mean curvature; s^2 is doubled
 where the multiplier alone proves the tolerance and the coupled rows stay badly conditioned.
 Normalizer: the inverse of a sketch of S, or deflation of two thirds of the Ritz vectors of a
-Lanczos run, of all where the run has exhausted Range(S). Degree: 1,
+Lanczos run; of few rows S is summed and inverted. Degree: 1,
 unless the interval that is left is so wide that a polynomial pays. Options of the method take
 precedence. Everything is executed and charged to ``setup``.
 """
@@ -23,7 +23,7 @@ from ccmac.inputs import Array
 from ccmac.ledger import Costs
 from ccmac.linalg.blocks import frobenius, has_entries, multiply
 from ccmac.linalg.chebyshev import correction_interval
-from ccmac.linalg.lanczos import Krylov, lanczos
+from ccmac.linalg.lanczos import Krylov, eigenpairs, lanczos
 from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.symmetric import gram_extremes
 from ccmac.linalg.tolerances import KERNEL
@@ -45,7 +45,7 @@ TESTS = 8  # vectors that show what a sketch leaves
 TESTED_MARGIN = 1.25  # on the largest eigenvalue left, as they show it
 FLOATS = 2**25  # of a sketch
 LANCZOS_STEPS = 18
-SMALL = 40  # rows whose whole range a Lanczos run spans
+SMALL = 40  # rows whose S is summed as it is
 TOP_MARGIN = 1.1  # on the largest eigenvalue left, as Ritz values show it
 
 
@@ -64,7 +64,6 @@ class Wanted:
     scale: float | None = None
     inner: int | None = None
     outer: int | None = None
-    lanczos: int | None = None
     floor: float | None = None
     certificates: Certificates = field(default_factory=Certificates)
     stand_in: float | None = None
@@ -208,17 +207,20 @@ def _normalized(
     small = coupling.m <= SMALL
     multiples = None if supplied else table.multiples
     size = 0
-    if multiples is not None and not small and wanted.lanczos is None:
+    if multiples is not None and not small:
         size = _sketch_size(system, wanted.costs)
     if multiples is not None and size:
         size = size if wanted.inner is None else min(wanted.inner, size)
         return _by_sketch(system, s, multiples, size, right, wanted)
     system = system.at_scale(s)
     system.prepare_target(right)
-    steps = wanted.lanczos or (coupling.m + 1 if small else LANCZOS_STEPS)
+    if small:
+        m = coupling.width
+        pairs = eigenpairs(work.runtime, system.gram_contribution, m, m, rng)
+        source = "exhausted" if multiples is None else "proved"
+        return Normalized(system, _exact(*pairs, wanted.inner), "supplied" if supplied else source)
     noise = rng.standard_normal(coupling.width)[None]
-    fresh = rng if small else None
-    krylov = lanczos(work.runtime, system.gram_contribution, noise, steps, rng=fresh)
+    krylov = lanczos(work.runtime, system.gram_contribution, noise, LANCZOS_STEPS)
     spectrum = _spectrum(krylov, multiples, s)
     if supplied:
         spectrum = Interval(float(given.mu_HC or 0.0), float(given.h or 0.0), "supplied")
@@ -240,6 +242,15 @@ def _square_norm(block: Any) -> float:
     if has_entries(block):
         return gram_extremes(block, both=False).high
     return frobenius(block) ** 2
+
+
+def _exact(values: Array, vectors: Array, wanted: int | None) -> Deflation:
+    """From all eigenpairs of S."""
+    if wanted == 0 or not len(values):
+        ends = (float(values[0]), float(values[-1])) if len(values) else (1.0, 1.0)
+        return _plain(vectors.shape[1], ends[0] * (1 - 1e-9), ends[1] * (1 + 1e-9))
+    images = values[:, None] * vectors
+    return Deflation(vectors, images, np.diag(1.0 / values), 1.0, 1.0)
 
 
 def _plain(m: int, low: float, high: float) -> Deflation:
@@ -326,7 +337,7 @@ def _deflation(krylov: Krylov, spectrum: Interval, wanted: int | None) -> Deflat
     """All of an exhausted Krylov space, else the first two thirds of its vectors; no messages.
 
     The steps beyond the deflated vectors show what is left of the top. Where the space is exhausted
-    but does not span Range(S), repeated eigenvalues may be left, within the spectrum.
+    repeated eigenvalues may be left, within the spectrum.
     """
     k = krylov.steps
     if k == 0 or wanted == 0:
@@ -337,9 +348,8 @@ def _deflation(krylov: Krylov, spectrum: Interval, wanted: int | None) -> Deflat
         keep = values > KERNEL * values[-1]
         rotate = np.ascontiguousarray(vectors[:, keep].T)
         inverse = np.diag(1.0 / values[keep])
-        low, high = (1.0, 1.0) if krylov.complete else (spectrum.low, spectrum.high)
         images = rotate @ krylov.images(k)
-        return Deflation(rotate @ krylov.basis, images, inverse, low, high)
+        return Deflation(rotate @ krylov.basis, images, inverse, spectrum.low, spectrum.high)
     r = min(wanted or max(2 * k // 3, 1), k)
     rest = T - T[:, :r] @ np.linalg.solve(T[:r, :r], T[:r])
     top = TOP_MARGIN * float(np.linalg.eigvalsh((rest + rest.T) / 2)[-1])
@@ -352,14 +362,10 @@ def _deflation(krylov: Krylov, spectrum: Interval, wanted: int | None) -> Deflat
 
 
 def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
-    """Lanczos on S_D until its whole range is spanned: an averaging for each of its dimensions."""
-    runtime = shared.runtime
-    ranks = runtime.piggyback(np.array([[float(space.rank)] for space in shared.spaces]))
-    start = runtime.average(shared.gram_contribution(rng.standard_normal((1, shared.q))))
-    steps = min(shared.q, int(ranks.value[0])) + 1
-    krylov = lanczos(runtime, shared.gram_contribution, start, steps, rng=rng)
-    if krylov.steps:
-        shared.fix_span(krylov)
+    """The whole range of S_D."""
+    ranks = shared.runtime.total(np.array([[float(space.rank)] for space in shared.spaces]))
+    rank = min(shared.q, int(ranks[0]))
+    shared.fix_span(*eigenpairs(shared.runtime, shared.gram_contribution, shared.q, rank, rng))
 
 
 def _fix_interval(
