@@ -1,8 +1,9 @@
-"""Packages whose names are those of their stub; each is imported when it is first used."""
+"""What is imported when it is first used: names of packages, libraries that may not be there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import lazy_loader
@@ -32,3 +33,13 @@ def attached(
             raise InputError(f"{package} needs {remedy}") from None
 
     return get, listed, names
+
+
+def needed(module: str, otherwise: str) -> Any:
+    """A module of a library that may not be there: ``otherwise`` says what helps."""
+    try:
+        return import_module(module)
+    except ImportError:
+        from ccmac.errors import InputError
+
+        raise InputError(otherwise) from None

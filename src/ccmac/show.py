@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.errors import InputError
+from ccmac.lazy import needed
 
 TONES = {"setup": "#8d99ae", "solve": "#2a6f97", "monitor": "#d9a441"}
 BLUE, RED, GREEN, OCHRE = "#2a6f97", "#b5482a", "#4f8a5b", "#d9a441"
@@ -24,10 +24,7 @@ def blank(ax: Any, size: tuple[float, float] = (6.0, 4.0), panels: int = 1) -> A
     """``ax``, or new axes without a frame: one, or an array of as many as ``panels``."""
     if ax is not None:
         return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise InputError("pictures need Matplotlib: pip install 'ccmac[plot]'") from None
+    plt = needed("matplotlib.pyplot", "pictures need Matplotlib: pip install 'ccmac[plot]'")
     axes = plt.figure(figsize=size, layout="constrained").subplots(1, panels)
     for one in np.ravel(axes):
         one.spines[["top", "right"]].set_visible(False)

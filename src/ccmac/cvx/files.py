@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.lazy import needed
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
 from ccmac.texts import MEGABYTE, read_text, shown
@@ -40,10 +41,7 @@ class Table:
     @classmethod
     def read(cls, file: Path) -> Table:
         """By the reader of HiGHS."""
-        try:
-            import highspy
-        except ImportError:
-            raise InputError("ccmac import needs HiGHS; pip install 'ccmac[files]'") from None
+        highspy = needed("highspy", "ccmac import needs HiGHS; pip install 'ccmac[files]'")
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         with tempfile.TemporaryDirectory() as place:

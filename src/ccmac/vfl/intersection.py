@@ -17,17 +17,19 @@ import hashlib
 import hmac
 import secrets
 from functools import reduce
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.lazy import needed
 from ccmac.runtime import Runtime
 
 PIECE = 2**16  # points of a message
 POINT = 32  # bytes
+CURVE = "cryptography.hazmat.primitives.asymmetric.x25519"
 NAMED = 2  # of the last points: floats that tell them apart
 
 Bytes = NDArray[np.uint8]
@@ -37,7 +39,8 @@ def intersected(texts: list[Any], salt: str, runtime: Runtime) -> tuple[NDArray[
     """(this party's rows that all have, in an order common to all; how many keys each has)."""
     n = runtime.n
     me = runtime.owned[0]
-    secret = _secret()
+    curve = needed(CURVE, "vfl: private alignment needs cryptography; pip install 'ccmac[owners]'")
+    secret = curve.X25519PrivateKey.generate()
     points = _multiplied(secret, digests(texts, salt))
     mine = np.lexsort(points.T[::-1])  # in an order that tells nothing of the rows'
     points = points[mine]
@@ -82,21 +85,9 @@ def _passed(points: Bytes, counts: Any, owner: int, secret: Any, runtime: Runtim
     return np.concatenate(out)
 
 
-def _secret() -> Any:
-    try:
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-    except ImportError:
-        raise InputError(
-            "vfl: private alignment needs cryptography; pip install 'ccmac[owners]'"
-        ) from None
-    return X25519PrivateKey.generate()
-
-
 def _multiplied(secret: Any, points: Bytes) -> Bytes:
     """Every point times the secret."""
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
-
-    read = X25519PublicKey.from_public_bytes
+    read = import_module(CURVE).X25519PublicKey.from_public_bytes
     times = secret.exchange
     flat = b"".join(times(read(point.tobytes())) for point in points)
     return np.frombuffer(flat, np.uint8).reshape(-1, POINT)

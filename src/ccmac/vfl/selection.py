@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, whole
+from ccmac.lazy import needed
 from ccmac.vfl.labels import DEVIANCES, POWERS
 
 TENTHS = 10
@@ -42,12 +43,8 @@ def judged(
     loss: str, y: Array, scores: Array, *, power: float = 1.5, quantile: float = 0.5
 ) -> dict[str, float]:
     """What is to be as small as possible comes first; labels y as a loss takes them."""
-    try:
-        from sklearn import metrics
-    except ImportError:
-        raise InputError(
-            "vfl: choosing a penalty needs scikit-learn; pip install 'ccmac[vfl]'"
-        ) from None
+    hint = "vfl: choosing a penalty needs scikit-learn; pip install 'ccmac[vfl]'"
+    metrics = needed("sklearn.metrics", hint)
     if loss == "multinomial":
         p = softmax(scores, axis=1)
         names = list(range(p.shape[1]))
