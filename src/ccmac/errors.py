@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 SHOWN = 80
 """Most characters of a value that a message repeats."""
 
@@ -71,3 +74,11 @@ class PeerLost(CcmacError):
 
 class AssumptionWarning(UserWarning):
     """A declared constant or certificate does not agree with what was seen."""
+
+
+def needed(module: str, otherwise: str) -> Any:
+    """A module of a library that may not be there: ``otherwise`` says what helps."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise InputError(otherwise) from None

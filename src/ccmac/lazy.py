@@ -1,9 +1,8 @@
-"""What is imported when it is first used: names of packages, libraries that may not be there."""
+"""Packages whose names are those of their stub; each is imported when it is first used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import lazy_loader
@@ -33,13 +32,3 @@ def attached(
             raise InputError(f"{package} needs {remedy}") from None
 
     return get, listed, names
-
-
-def needed(module: str, otherwise: str) -> Any:
-    """A module of a library that may not be there: ``otherwise`` says what helps."""
-    try:
-        return import_module(module)
-    except ImportError:
-        from ccmac.errors import InputError
-
-        raise InputError(otherwise) from None

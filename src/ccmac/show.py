@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.lazy import needed
+from ccmac.errors import needed
 
 TONES = {"setup": "#8d99ae", "solve": "#2a6f97", "monitor": "#d9a441"}
 BLUE, RED, GREEN, OCHRE = "#2a6f97", "#b5482a", "#4f8a5b", "#d9a441"

@@ -15,9 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from ccmac.errors import InputError
+from ccmac.errors import InputError, needed
 from ccmac.inputs import Array
-from ccmac.lazy import needed
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
 from ccmac.texts import MEGABYTE, read_text, shown

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.errors import InputError
+from ccmac.errors import InputError, needed
 from ccmac.inputs import of_kind
-from ccmac.lazy import needed
 from ccmac.texts import MEGABYTE, nearest, read_text, shown
 
 CASES = ("case9", "case14", "case24_ieee_rts", "case30", "case39", "case57", "case118", "case300")

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from ccmac.errors import InputError
-from ccmac.lazy import needed
+from ccmac.errors import InputError, needed
 from ccmac.texts import MEGABYTE, cut, dumps, loads, nearest, open_file, read_text, shown
 from ccmac.vfl.between import PartyModel
 from ccmac.vfl.preparation import Column

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.errors import needed
 from ccmac.inputs import Array
-from ccmac.lazy import needed
 from ccmac.runtime import Runtime
 
 PIECE = 2**16  # points of a message

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from ccmac.errors import InputError
+from ccmac.errors import InputError, needed
 from ccmac.inputs import Array, whole
-from ccmac.lazy import needed
 from ccmac.vfl.labels import DEVIANCES, POWERS
 
 TENTHS = 10
