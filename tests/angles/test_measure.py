@@ -19,6 +19,7 @@ from ccmac.paper.canonical_channels import canonical_channels
 from ccmac.stack import Stack
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
+METHODS = ("dense", "sparse")
 
 
 def stack_of(*matrices: np.ndarray) -> Stack:
@@ -108,7 +109,8 @@ def test_no_cross_coupling_gives_exactly_one() -> None:
     C = rng.standard_normal((2, 4))
     D = rng.standard_normal((1, 2))
     problem = Problem([Agent(OBJECTIVE, A=A, C=C, D=D) for _ in range(3)], q=2)
-    assert geometry(problem).cross_factor == 1.0
+    for method in METHODS:
+        assert geometry(problem, method=method).cross_factor == 1.0
 
 
 def test_pairwise_angles_do_not_decide_for_three() -> None:
@@ -153,15 +155,17 @@ def test_methods_agree_with_explicit_projectors(
     cosine = max(0.0, 1 - inner.min()) if len(inner) else 0.0
     positive = spectrum[spectrum > 1e-7]
     factor = np.sqrt(positive.max() / positive.min()) if len(positive) else 1.0
-    found = geometry(problem)
-    assert found.friedrichs_cosine == pytest.approx(cosine, abs=1e-7)
-    assert found.common_dimension == common
-    assert found.multi_channel_factor == pytest.approx(factor, rel=1e-5)
-    chi = found.cross_factor
-    assert found.multi_channel_factor is not None
-    assert chi * (1 - 1e-12) <= found.multi_channel_factor <= np.sqrt(2) * chi * (1 + 1e-12)
+    for method in METHODS:
+        found = geometry(problem, method=method, dense_limit=1 if method == "sparse" else 1000)
+        assert found.friedrichs_cosine == pytest.approx(cosine, abs=1e-7), method
+        assert found.common_dimension == common, method
+        assert found.multi_channel_factor == pytest.approx(factor, rel=1e-5), method
+        chi = found.cross_factor
+        assert found.multi_channel_factor is not None
+        assert chi * (1 - 1e-12) <= found.multi_channel_factor <= np.sqrt(2) * chi * (1 + 1e-12)
     channels = canonical_channels(problem, Network.complete(problem.n)).to_dense()
     stacked = geometry(stack_of(*channels))
+    found = geometry(problem)
     assert stacked.ranks == found.ranks
     np.testing.assert_allclose(stacked.principal_angles, found.principal_angles, atol=1e-8)
 
@@ -234,6 +238,7 @@ def test_culprits_are_named() -> None:
     assert "rebalanced" in text
     assert max(len(line) for line in text.splitlines()) <= 80
     data = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert data["method"] == "dense"
     assert data["cross_factor"] == found.cross_factor
 
 
@@ -245,8 +250,20 @@ def test_near_overlap_in_a_problem_is_hard() -> None:
     assert found.common_dimension == 0
     assert found.cross_factor == pytest.approx(2 / s, rel=1e-6)
     agents = [Agent(OBJECTIVE, A=[[0.0]], B=[[1.0]]), Agent(OBJECTIVE, A=[[0.0]], B=[[-1.0]])]
-    found = geometry(Problem(agents))
-    assert (found.common_dimension, found.cross_factor) == (1, 1.0)
+    for method in METHODS:
+        found = geometry(Problem(agents), method=method)
+        assert (found.common_dimension, found.cross_factor) == (1, 1.0)
+
+
+def test_a_stack_too_large_for_dense_bases() -> None:
+    rng = np.random.default_rng(3)
+    matrices = [sp.csr_array(rng.standard_normal((6, 60))) for _ in range(3)]
+    exact = geometry(stack_of(*matrices[:2]))
+    found = geometry(stack_of(*matrices[:2]), method="sparse")
+    assert found.cross_factor == pytest.approx(exact.cross_factor, rel=1e-6)
+    np.testing.assert_allclose(found.pairwise, exact.pairwise, atol=1e-8)
+    with pytest.raises(InputError, match="3 channels is decomposed densely"):
+        geometry(stack_of(*matrices), dense_limit=1)
 
 
 def test_operator_blocks() -> None:
@@ -259,15 +276,16 @@ def test_operator_blocks() -> None:
         ]
     )
     expected = geometry(dense).cross_factor
-    assert geometry(wrapped).cross_factor == pytest.approx(expected, rel=1e-6)
+    for method in METHODS:
+        limit = 1 if method == "sparse" else 1000
+        found = geometry(wrapped, method=method, dense_limit=limit)
+        assert found.cross_factor == pytest.approx(expected, rel=1e-6)
 
 
 def test_refusals() -> None:
     problem = two_agents(1.0)
-    with pytest.raises(InputError, match="m = 1 with 2 entries of x and q = 1 needs dense"):
-        geometry(problem, dense_limit=0)
-    with pytest.raises(InputError, match="a stack of 2 x 3 needs dense"):
-        geometry(stack_of(np.eye(3)[:1], np.eye(3)[1:2]), dense_limit=0)
+    with pytest.raises(InputError, match="method 'fast' is unknown"):
+        geometry(problem, method="fast")
     with pytest.raises(InputError, match="holds 1 of 2 agents"):
         geometry(problem.restricted(range(1)))
     with pytest.raises(InputError, match="network: has 3 agents"):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ccmac import Agent, Network, Problem
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import cross_factor, friedrichs_cosine
+from ccmac.angles.structural import lanczos_spectrum
 from ccmac.errors import InputError
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.paper import data
@@ -67,6 +68,14 @@ def test_structural_parameters(seed: int, n: int, p: int, r: int) -> None:
     assert found.kappa_W == Network.path(n).condition
 
 
+def test_lanczos_ends() -> None:
+    values = np.linspace(0.5, 40.0, 300)
+    found = lanczos_spectrum(300, lambda v: values * v)
+    assert (found.low, found.high) == pytest.approx((0.5, 40.0), rel=1e-6)
+    values[:3] = 0.0
+    assert lanczos_spectrum(300, lambda v: values * v).low is None
+
+
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 4), p=st.integers(0, 2), r=st.integers(0, 2))
 def test_uniform_rebalancing_is_best(seed: int, n: int, p: int, r: int) -> None:
@@ -74,7 +83,7 @@ def test_uniform_rebalancing_is_best(seed: int, n: int, p: int, r: int) -> None:
     rng = np.random.default_rng(seed)
     problem = drawn(rng, n, p, r)
     before = geometry(problem)
-    even = geometry(problem.rebalanced())
+    even = geometry(problem.rebalanced(), method="dense")
     assert even.cross_factor == pytest.approx(before.rebalanced_cross_factor, rel=1e-8)
     assert even.cross_factor <= before.cross_factor * (1 + 1e-9)
     if r == 0:
@@ -156,8 +165,9 @@ def test_equations_beyond_the_features_need_no_decomposition(
             for k, a in zip(columns, alpha, strict=True)
         ]
     )
-    expected = geometry(problem)
+    expected = geometry(problem, method="dense")
     found = geometry(problem, dense_limit=d + 1)
+    assert found.method == "dense"
     assert found.cross_factor == pytest.approx(expected.cross_factor, rel=1e-8)
     assert found.common_dimension == expected.common_dimension
     assert found.ranks == expected.ranks

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ccmac.inputs import Array
-from ccmac.linalg.lanczos import eigenpairs, extreme_ritz, lanczos
+from ccmac.linalg.lanczos import eigenpairs, extreme_ritz, lanczos, top_ritz
 from ccmac.network import Network
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
@@ -103,3 +103,25 @@ def test_a_run_on_execution_vectors(keep: int) -> None:
     extreme_ritz(space, lambda u: S @ u, start, 3, keep)
     assert space.runtime.ledger.of("solve")["reductions"] - before == 6
     assert extreme_ritz(space, lambda u: S @ u, np.zeros(6), 4, keep) == (1.0, 1.0, True)
+
+
+def test_top_values_by_blocks() -> None:
+    """Repeated values are seen by a block; the residual and the number of products are true."""
+    S = turned([9.0, 9.0, 8.5, *np.linspace(1.0, 8.0, 57)], seed=1)
+    start = np.linalg.qr(np.random.default_rng(0).standard_normal((60, 3)))[0]
+    count = 0
+
+    def apply(v: Array) -> Array:
+        nonlocal count
+        count += 1
+        return np.asarray(S @ v)
+
+    found = top_ritz(apply, start, lambda value, residual, steps: residual <= 1e-9)
+    assert found.values[:2] == pytest.approx([9.0, 9.0], abs=1e-9)
+    assert found.vectors.T @ found.vectors == pytest.approx(np.eye(3), abs=1e-9)
+    off = S @ found.vectors[:, 0] - found.vectors[:, 0] * found.values[0]
+    assert np.linalg.norm(off) == pytest.approx(found.residual, abs=1e-10)
+    assert (count, found.residual <= 1e-9) == (3 * found.steps, True)
+    few = top_ritz(apply, start, lambda *_: False, columns=9)
+    assert few.steps == 3
+    assert few.values[0] <= 9.0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmac.ledger import Cost, Ledger
-from ccmac.linalg.blocks import LocalFamily
+from ccmac.linalg.blocks import LocalFamily, dense, side_by_side
 from ccmac.linalg.operator import LinearOperator, to_dense
 from ccmac.network import Network
 from linalg.checks import cost_test, dot_test
@@ -26,6 +26,16 @@ def test_a_family_equals_its_matrix(seed: int, rows: int, columns: int) -> None:
     np.testing.assert_allclose(to_dense(leaf), sp.block_diag(blocks).toarray(), atol=1e-13)
     dot_test(leaf, rng)
     assert dict(cost_test(leaf, ledger)) == {"A": 1}
+
+
+def test_blocks_side_by_side() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3, 2))
+    B = rng.standard_normal((3, 4))
+    whole = side_by_side([A, None, sp.csr_array(B), sp.linalg.aslinearoperator(A)], 3, [2, 1, 4, 2])
+    expected = np.hstack([A, np.zeros((3, 1)), B, A])
+    np.testing.assert_allclose(dense(whole), expected, atol=1e-14)
+    np.testing.assert_allclose(dense(whole.T), expected.T, atol=1e-14)
 
 
 @pytest.mark.parametrize("network", [Network.ring(6), Network.star(5), Network.path(4)])

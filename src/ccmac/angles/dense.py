@@ -66,7 +66,7 @@ def stack_geometry(stack: Stack, tolerance: float | None) -> Geometry:
         if k == 0 or pair.cosine > worst.cosine:
             worst = pair
             angles = between
-    fields = pair_fields(worst, angles, tolerance=limit)
+    fields = pair_fields(worst, angles, method="dense", tolerance=limit)
     if len(spaces) != 2:
         factor = projector_sum_factor(bases, limit)
         fields |= {"cross_factor": factor, "multi_channel_factor": factor}
@@ -162,7 +162,7 @@ class Split:
 
 
 def problem_geometry(
-    problem: Problem, network: Network | None, tolerance: float | None
+    problem: Problem, network: Network | None, tolerance: float | None, dense_limit: int
 ) -> Geometry:
     """Everything about a problem's channels, to rounding."""
     rows = ClearedRows.of(problem)
@@ -186,9 +186,9 @@ def problem_geometry(
         rebalanced = pair_geometry(fitted, uniform_ranks, limit).cross_factor
     coupled = _spectrum(rows, split, problem.n)
     return Geometry(
-        **pair_fields(pair, angles, tolerance=limit),
+        **pair_fields(pair, angles, method="dense", tolerance=limit),
         ranks=ranks,
-        structural=structural_parameters(problem, coupled, network),
+        structural=structural_parameters(problem, coupled, network, dense_limit),
         agents=shares[0],
         shared=shares[1],
         rebalanced_cross_factor=rebalanced,
@@ -245,17 +245,16 @@ def by_fewer_rows(
         Agent(SquaredDistance(), A=A[k], B=beta[k] * eye, C=agent.C)
         for k, agent in enumerate(problem.agents.values())
     ]
-    found = problem_geometry(Problem(agents), network, tolerance)
+    found = problem_geometry(Problem(agents), network, tolerance, limit)
     omitted = m - d - 1
     mean = float(beta.mean())
     angle = np.arctan2(np.sqrt(n) * abs(mean), np.linalg.norm(beta - mean))
     assert found.structural is not None
-    first, second = found.ranks
     return replace(
         found,
-        ranks=(first + omitted, second + (n - 1) * omitted),
-        common_dimension=found.common_dimension + int(omitted * (angle < found.tolerance)),
-        structural=replace(found.structural, rank_HC=found.structural.rank_HC + omitted),
+        ranks=(_more(found.ranks[0], omitted), _more(found.ranks[1], (n - 1) * omitted)),
+        common_dimension=_more(found.common_dimension, omitted * (angle < found.tolerance)),
+        structural=replace(found.structural, rank_HC=_more(found.structural.rank_HC, omitted)),
     )
 
 
@@ -285,6 +284,10 @@ def folded(blocks: Iterable[Any], columns: int) -> Array:
         if len(rows) > 2 * columns:
             rows = np.asarray(np.linalg.qr(rows, mode="r"))
     return rows if len(rows) <= columns else np.asarray(np.linalg.qr(rows, mode="r"))
+
+
+def _more(count: int | None, extra: int) -> int | None:
+    return None if count is None else int(count + extra)
 
 
 def _descending(block: Array) -> tuple[Array, Array]:

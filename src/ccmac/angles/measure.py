@@ -1,13 +1,14 @@
 """``ccmac.geometry``: Friedrichs angle, cross factor, ranks, who causes the overlap.
 
-By singular value decompositions of row bases: everything, to rounding.
+``dense``    singular value decompositions of row bases: everything, to rounding
+``sparse``   Lanczos on the projectors onto the row spaces, for what is too large for them
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ccmac.angles.dense import by_fewer_rows, fits, problem_geometry, stack_geometry
+from ccmac.angles import dense, large
 from ccmac.angles.report import Geometry
 from ccmac.errors import InputError
 from ccmac.inputs import nonnegative, of_kind, whole
@@ -16,12 +17,10 @@ from ccmac.network import Network, as_network
 from ccmac.problem import Problem
 from ccmac.runtime import InProcess
 from ccmac.stack import Stack
+from ccmac.texts import shown
 from ccmac.workspace.scales import refuse_extreme
 
-MANY = 1000  # equations from which on fewer are looked for
-TOO_LARGE = (
-    "geometry: {} needs dense decompositions beyond dense_limit = {}; pass a larger dense_limit="
-)
+METHODS = ("dense", "sparse")
 
 
 def geometry(
@@ -29,14 +28,15 @@ def geometry(
     *,
     network: Network | str | Any | None = None,
     tolerance: float | None = None,
-    dense_limit: int = 2000,
+    dense_limit: int = 1000,
+    method: str | None = None,
 ) -> Geometry:
     """How the channels of ``problem`` overlap; no communication, all agents in one process.
 
     Principal angles below ``tolerance`` count as exact common directions and are removed. The
-    default is 1e-10, or 100 eps times the condition of the equilibrated rows where that is more.
-    ``dense_limit`` is the largest size of a dense decomposition; what needs a larger one is
-    refused. A network only adds kappa_W: the
+    default is 1e-10, or 100 eps times the condition of the equilibrated rows where that is more,
+    and 1e-7 where the method is ``sparse``. ``dense_limit`` is the largest size of a dense
+    decomposition; ``method`` forces ``dense`` or ``sparse``. A network only adds kappa_W: the
     angles do not depend on it (Proposition prop:lift-invariance). Without B the cross
     factor is one (Corollary cor:old-orthogonal). Inequalities count as equations with a slack,
     which is how they are solved; bounds and conic rows do not count.
@@ -51,6 +51,8 @@ def geometry(
         Angles below this many radians count as common directions.
     dense_limit : int
         The largest size of a dense decomposition.
+    method : {"dense", "sparse"}, optional
+        Forces one way of computing.
 
     Returns
     -------
@@ -66,27 +68,36 @@ def geometry(
     >>> round(ccmac.geometry(problem).cross_factor, 6)
     1.0
     """
+    if method is not None and not (isinstance(method, str) and method in METHODS):
+        raise InputError(
+            f"geometry: method {shown(method)} is unknown; take {' or '.join(METHODS)}"
+        )
     of_kind("geometry, problem", problem, (Problem, Stack), "a ccmac.Problem or Stack")
     if tolerance is not None:
         nonnegative("geometry, tolerance", tolerance)
     dense_limit = whole("geometry: dense_limit", dense_limit)
     try:
         if isinstance(problem, Stack):
-            return _of_stack(problem, tolerance, dense_limit)
-        return _of_problem(problem, network, tolerance, dense_limit)
+            return _of_stack(problem, tolerance, dense_limit, method)
+        return _of_problem(problem, network, tolerance, dense_limit, method)
     except (ArithmeticError, ValueError) as error:
         refuse_extreme(problem, error)
         raise
 
 
-def _of_stack(stack: Stack, tolerance: float | None, limit: int) -> Geometry:
+def _of_stack(
+    stack: Stack, tolerance: float | None, dense_limit: int, method: str | None
+) -> Geometry:
     rows = sum(matrix.shape[0] for matrix, _ in stack.channels)
-    if min(rows, stack.dim) > 4 * limit or rows * stack.dim > 50 * limit**2:
-        raise InputError(TOO_LARGE.format(f"a stack of {rows} x {stack.dim}", limit))
-    return stack_geometry(stack, tolerance)
+    small = min(rows, stack.dim) <= 4 * dense_limit and rows * stack.dim <= 50 * dense_limit**2
+    if method == "dense" or (method is None and small):
+        return dense.stack_geometry(stack, tolerance)
+    return large.stack_geometry(stack, tolerance, dense_limit)
 
 
-def _of_problem(problem: Problem, network: Any, tolerance: float | None, limit: int) -> Geometry:
+def _of_problem(
+    problem: Problem, network: Any, tolerance: float | None, dense_limit: int, method: str | None
+) -> Geometry:
     if not problem.complete:
         raise InputError(
             f"geometry: this process holds {len(problem.agents)} of {problem.n} agents; "
@@ -96,13 +107,10 @@ def _of_problem(problem: Problem, network: Any, tolerance: float | None, limit: 
         network = as_network(network, problem.n)
     if problem.limited:
         problem = Reduction.of(problem, InProcess(Network.complete(problem.n))).problem
-    dense = fits(problem, limit)
-    if dense and problem.m <= MANY:
-        return problem_geometry(problem, network, tolerance)
-    found = by_fewer_rows(problem, network, tolerance, limit)
-    if found is None and dense:
-        return problem_geometry(problem, network, tolerance)
-    if found is None:
-        sizes = f"m = {problem.m} with {sum(problem.d.values())} entries of x and q = {problem.q}"
-        raise InputError(TOO_LARGE.format(sizes, limit))
-    return found
+    terms = (problem, network, tolerance, dense_limit)
+    found: Geometry | None = None
+    if method == "dense" or (method is None and dense.fits(problem, dense_limit)):
+        found = dense.problem_geometry(*terms)
+    elif method is None:
+        found = dense.by_fewer_rows(*terms)
+    return large.problem_geometry(*terms) if found is None else found

@@ -57,6 +57,11 @@ class Angles:
         sines = np.concatenate([self.sines, np.ones(missing)])[:count]
         return Angles(sines, np.concatenate([self.cosines, np.zeros(missing)])[:count])
 
+    def after_common(self, count: int) -> Angles:
+        """The same angles after ``count`` zeros."""
+        sines = np.concatenate([np.zeros(count), self.sines])
+        return Angles(sines, np.concatenate([np.ones(count), self.cosines]))
+
 
 NO_ANGLES = Angles(np.zeros(0), np.zeros(0))
 

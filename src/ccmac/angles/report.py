@@ -26,8 +26,11 @@ class Geometry:
 
     For two channels ``cross_factor`` is chi = sqrt((1+c_F)/(1-c_F)), exact common directions
     removed; for three or more, where pairs do not decide, it is ``multi_channel_factor`` and
-    ``friedrichs_cosine`` is the largest of the ``pairwise`` ones. ``agents`` is each agent's part
-    in the worst direction: its share of sum_i ||(B_i - mean B)' h||^2 plus D's part ``shared``.
+    ``friedrichs_cosine`` is the largest of the ``pairwise`` ones. ``ranks`` are the channels' ranks
+    (None where not computed). ``agents`` is each agent's part in the worst direction: its share of
+    sum_i ||(B_i - mean B)' h||^2 plus D's part ``shared``. ``residual`` bounds the error of c_F^2
+    when an iteration found it (0: direct). ``rests_on`` is "computed", or "probable": chi then lies
+    in ``interval`` but for one random start in a million.
 
     Parameters
     ----------
@@ -43,6 +46,8 @@ class Geometry:
         Of the channels.
     principal_angles : ndarray
         In radians.
+    method : str
+        How it was computed.
     tolerance, rank_tolerance : float
         Below which angles are zero, and rows dependent.
     structural : Structural, optional
@@ -55,6 +60,14 @@ class Geometry:
         chi if all B_i were equal.
     pairwise : ndarray, optional
         Cosines of pairs of channels.
+    residual : float
+        Bounds the error of c_F^2 where an iteration found it.
+    interval : tuple of float, optional
+        Where chi lies, where it is only probable.
+    rests_on : {"computed", "probable"}
+        On what the numbers rest.
+    notes : tuple of str
+        Remarks.
 
     Examples
     --------
@@ -70,9 +83,10 @@ class Geometry:
     friedrichs_angle: float
     cross_factor: float
     multi_channel_factor: float | None
-    common_dimension: int
-    ranks: tuple[int, ...]
+    common_dimension: int | None
+    ranks: tuple[int | None, ...]
     principal_angles: Array
+    method: str
     tolerance: float
     rank_tolerance: float
     structural: Structural | None = None
@@ -80,15 +94,19 @@ class Geometry:
     shared: float = 0.0
     rebalanced_cross_factor: float | None = None
     pairwise: Array | None = None
+    residual: float = 0.0
+    interval: tuple[float, float] | None = None
+    rests_on: str = "computed"
+    notes: tuple[str, ...] = ()
 
     @property
     def advice(self) -> tuple[str, ...]:
         """What the numbers mean for a solver and what would help, one sentence or two each."""
-        return (*_meaning(self), *_remedy(self))
+        return (*_meaning(self), *_remedy(self), *self.notes)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists."""
-        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "notes"}
         return found | {
             "ranks": list(self.ranks),
             "principal_angles": self.principal_angles.tolist(),
@@ -109,8 +127,13 @@ class Geometry:
             _row("common directions", _number(self.common_dimension)),
             _row("channel ranks", ", ".join(_number(r) for r in self.ranks) or "no channels"),
             _row("multi-channel factor", _number(self.multi_channel_factor)),
-            _row("tolerance", f"angles below {self.tolerance:.1e} rad are common"),
+            _row("method", self.method, f"angles below {self.tolerance:.1e} rad are common"),
         ]
+        if self.rests_on == "probable" and self.interval is not None:
+            low, high = map(_number, self.interval)
+            lines.append(_row("chi lies in", f"[{low}, {high}]", self.rests_on))
+        if self.residual:
+            lines.append(_row("residual of c_F^2", f"{self.residual:.1e}"))
         if self.structural is not None:
             lines += _structural_rows(self.structural)
         if self.agents and self.friedrichs_cosine > 0:
@@ -130,7 +153,9 @@ class Geometry:
         return show.draw_geometry(self, ax)
 
 
-def pair_fields(pair: PairGeometry, angles: Angles, *, tolerance: float) -> dict[str, Any]:
+def pair_fields(
+    pair: PairGeometry, angles: Angles, *, method: str, tolerance: float
+) -> dict[str, Any]:
     """The fields of a Geometry that two row spaces decide."""
     return {
         "friedrichs_cosine": pair.cosine,
@@ -139,6 +164,7 @@ def pair_fields(pair: PairGeometry, angles: Angles, *, tolerance: float) -> dict
         "multi_channel_factor": pair.multi_channel_factor,
         "common_dimension": pair.common,
         "principal_angles": angles.radians,
+        "method": method,
         "tolerance": tolerance,
         "rank_tolerance": RANK,
     }
@@ -184,6 +210,8 @@ def _structural_rows(s: Structural) -> list[str]:
     ]
     if s.kappa_W is not None:
         rows.append(_row("network kappa_W", _number(s.kappa_W)))
+    if s.estimated:
+        rows.append(_row("estimated", ", ".join(s.estimated)))
     return rows
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -272,6 +273,25 @@ def _laid_out(images: Iterable[tuple[int, Array]], ends: NDArray[np.int64]) -> A
     for k, image in images:
         out[ends[k] : ends[k + 1]] = image
     return out
+
+
+def side_by_side(blocks: Sequence[Any], rows: int, columns: Sequence[int]) -> spla.LinearOperator:
+    """[M_1 M_2 ...] as a SciPy operator; None is a block of zeros."""
+    ends = np.concatenate([[0], np.cumsum(columns)]).astype(int)
+
+    def forward(u: Array) -> Array:
+        total = np.zeros(rows)
+        for block, piece in zip(blocks, _cut(u.ravel(), ends), strict=True):
+            if block is not None:
+                total += multiply(block, piece)
+        return total
+
+    def adjoint(v: Array) -> Array:
+        parts = [(k, multiply(b, v, adjoint=True)) for k, b in enumerate(blocks) if b is not None]
+        return _laid_out(parts, ends)
+
+    shape = (rows, int(ends[-1]))
+    return spla.LinearOperator(shape, matvec=forward, rmatvec=adjoint, dtype=np.float64)
 
 
 def _all_sparse(blocks: Sequence[Any]) -> bool:

@@ -1,8 +1,10 @@
-"""Lanczos, twice: on common vectors and on execution vectors.
+"""Lanczos, three times: on common vectors, on execution vectors, and in one process.
 
 ``eigenpairs``    of a small sum, or of one of low rank: a block of vectors
 ``lanczos``       vectors that all agents hold: one averaging per step, scalars agreed upon by all
 ``extreme_ritz``  execution vectors, of which every agent holds its part: two reductions per step
+``top_ritz``      blocks, for operators within one process. A block of k vectors sees an eigenvalue
+                  that is repeated up to k times.
 """
 
 from __future__ import annotations
@@ -177,3 +179,62 @@ def extreme_ritz(
     # Values below zero stay: they tell that the map is not positive.
     values = values[np.abs(values) > KERNEL * np.abs(values).max()]
     return float(values[0]), float(values[-1]), exhausted
+
+
+# -- in one process -------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Ritz:
+    """Values (descending), orthonormal vectors (columns), and the residual norm of the first.
+
+    ``steps`` products with every column of the start were made. ``exhausted``: the next block
+    vanished, so that all eigenvalues which the start can see were seen.
+    """
+
+    values: Array
+    vectors: Array
+    residual: float
+    steps: int
+    exhausted: bool
+
+
+def top_ritz(
+    apply: Callable[[Array], Array],
+    start: Array,
+    enough: Callable[[float, float, int], bool],
+    columns: int = 240,
+) -> Ritz:
+    """Largest eigenpairs of a symmetric operator by block Lanczos, fully orthogonalized.
+
+    ``start`` has orthonormal columns; as many pairs are returned. An eigenvalue lies within the
+    residual of the first value, and usually much closer. ``enough(value, residual, steps)`` says
+    when to stop. Cost: at most ``columns`` products, and as many vectors of memory.
+    """
+    size, width = start.shape
+    V = np.empty((size, columns + width))
+    V[:, :width] = start
+    T = np.zeros((columns + width, columns + width))
+    old = 0
+    new = width
+    steps = 0
+    check = 0
+    while True:
+        steps += 1
+        image = np.stack([apply(v) for v in V[:, old:new].T], axis=1)
+        inner = V[:, :new].T @ image
+        T[:new, old:new] = inner
+        T[old:new, :new] = inner.T
+        rest = image - V[:, :new] @ inner
+        rest -= V[:, :new] @ (V[:, :new].T @ rest)
+        fresh, lengths, _ = np.linalg.svd(rest, full_matrices=False)
+        count = int(np.count_nonzero(lengths > BREAKDOWN * np.abs(T[:new, :new]).max()))
+        last = count == 0 or new + count > columns
+        if last or new >= check:
+            check = 1.1 * new
+            values, turn = np.linalg.eigh(T[:new, :new])
+            residual = float(np.linalg.norm(rest @ turn[old:, -1]))
+            if last or enough(float(values[-1]), residual, steps):
+                top = slice(-1, -1 - min(width, new), -1)
+                return Ritz(values[top], V[:, :new] @ turn[:, top], residual, steps, count == 0)
+        V[:, new : new + count] = fresh[:, :count]
+        old = new
+        new += count

@@ -36,10 +36,14 @@ verdict is promised: a hundred times what multipliers known to 1e-16 prove with 
 OVERLAP = 1e-10
 # Error of a basis per condition of its rows: below this times the condition angles are noise.
 OVERLAP_NOISE = 100 * EPS
+# The same as OVERLAP where projections are iterative: LSMR stops at 1e-12.
+LARGE_OVERLAP = 1e-7
 # What rounding leaves of a zero cosine: an inner product of two unit vectors.
 ZERO_COSINE = 8 * EPS
-# chi - 1 below which two row spaces are said to be orthogonal.
+# chi - 1, or a share of a random vector, below which two row spaces are said to be orthogonal.
 ORTHOGONAL = 1e-12
+# A random vector keeps about sqrt(dim U / size) of its length in U; far less: U is used up.
+VANISHED = 1e-8
 
 # -- Lanczos -------------------------------------------------------------------------------------
 # A remainder below this share of the operator's size is zero: twice orthogonalized vectors carry

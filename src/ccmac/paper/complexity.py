@@ -119,7 +119,7 @@ def complexity(
     }
     numbers = {name: math.nan if v is None else v for name, v in numbers.items()}
     names = [("kappa_K", K_estimated), ("kappa_A", A_estimated)]
-    estimated = [name for name, flag in names if flag]
+    estimated = [*s.estimated, *(name for name, flag in names if flag)]
     return Complexity(
         tol,
         numbers,

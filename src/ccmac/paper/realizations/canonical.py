@@ -204,6 +204,7 @@ class _Normalizers:
         facts: Geometry | None = None
         if given.cross_factor is None or not self.dense:
             facts = geometry(self.problem, network=work.runtime.network)
+        self.facts = facts
         self.chi = given.cross_factor or (facts.cross_factor if facts is not None else 1.0)
         self.common = facts is None or facts.common_dimension != 0
         # Where both channels fit a dense factorization, their own spectra are better.
@@ -212,11 +213,14 @@ class _Normalizers:
     @property
     def source(self) -> str:
         """On what spectra and cross factor rest: ``supplied`` by whoever vouches for constants;
-        ``proved`` by a decomposition, unless rows are nearly dependent.
+        ``proved`` by a decomposition, unless an iteration found them or rows are nearly dependent.
         """
         if replace(self.given, energy_radius=None) != Certificates():
             return "supplied"
-        return "estimated" if self.chi > WELL else "proved"
+        facts = self.facts
+        iterated = facts is not None and (facts.residual > 0 or facts.rests_on != "computed")
+        iterated |= self.structural is not None and bool(self.structural.estimated)
+        return "estimated" if iterated or self.chi > WELL else "proved"
 
     def _fits(self, rows: int) -> bool:
         """Whether so many rows fit a dense factorization."""
@@ -299,11 +303,13 @@ def _first_bounds(s: Structural, channel: CoupledLocal) -> tuple[float, float] |
     With t = y_0 + g, y_0 in Range(C'), and any theta <= 1:
     ||K_1 t||^2 >= (l_C - theta lambda) ||y_0||^2 + theta (mu_HC/2) ||g||^2.
     """
-    slack = DENSE_MARGIN
+    slack = 1e-6 if s.estimated else DENSE_MARGIN
     if channel.local is None:
-        return _known(s.mu_HC * (1 - slack), s.lambda_HC * (1 + slack))
+        return _known(s.mu_HC and s.mu_HC * (1 - slack), s.lambda_HC * (1 + slack))
     if channel.coupling is None:
-        return _known(s.l_C * (1 - slack), s.u_C * (1 + slack))
+        return _known(s.l_C and s.l_C * (1 - slack), s.u_C * (1 + slack))
+    if s.mu_HC is None or s.l_C is None:
+        return None
     top = s.h * (1 + slack)
     if s.rank_HC == 0:
         return s.l_C * (1 - slack), top + s.u_C
