@@ -31,7 +31,7 @@ from ccmac.workspace import Workspace
 
 REALIZATIONS = ("averaged", *REALIZATIONS_OF_PAPER)
 SCHEDULE = "stages ended by computable tests, or the paper's schedule for a radius"
-SPREAD = 30.0
+SPREAD = 10.0
 SLOPES = (
     "the objective slopes along directions without curvature of its own: whether it falls without "
     "end is not known; add curvature, or use cross-ipm"
@@ -341,15 +341,10 @@ def proved(
 # With w+ = prox or gradient step of length 1/S and p+ = p + (S/lambda_+) (...), the best S is the
 # ratio ||p* - p0|| / ||w* - w0|| up to a constant: in normalized channels p and the multiplier have
 # nearly the same norm. To look at the ratio is one averaging.
-def adapted_weight(
-    space: Space, weight: float, first: float, moved_p: Array, moved_w: Array
-) -> float:
-    """Geometric mean of the weight and 3 ||moved_p|| / ||moved_w||, within 30 times the first.
-
-    The bounds matter where the multiplier vanishes: the ratio would send the weight to zero.
-    """
+def adapted_weight(space: Space, weight: float, moved_p: Array, moved_w: Array) -> float:
+    """Geometric mean of the weight and 3 ||moved_p|| / ||moved_w||, within ten times the weight."""
     dual, primal = space.norms(moved_p, moved_w)
     if not (0 < dual < math.inf and 0 < primal < math.inf):
         return weight
     wanted = math.sqrt(weight * 3.0 * dual / primal)
-    return min(max(wanted, first / SPREAD), first * SPREAD)
+    return min(max(wanted, weight / SPREAD), weight * SPREAD)

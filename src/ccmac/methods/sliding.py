@@ -181,7 +181,7 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         weight = state.weight
         if not self.system.empty:
             moved = p - state.p_start, w - state.w_start
-            weight = adapted_weight(self.space, weight, self.weight, *moved)
+            weight = adapted_weight(self.space, weight, *moved)
         return replace(
             state,
             weight=weight,
