@@ -194,9 +194,10 @@ def test_a_warm_start_begins_where_the_solution_was() -> None:
 
 def test_a_checkpoint_of_other_senses_is_refused(tmp_path: Path) -> None:
     first = one_sided("<=", 3.0)
-    ccmac.solve(first, tol=1e-12, max_iterations=1, checkpoint=tmp_path / "c")
+    known = {"method": "cross-sliding", "tol": 1e-12, "checkpoint": tmp_path / "c"}
+    ccmac.solve(first, max_iterations=1, **known)
     with pytest.raises(InputError, match="the data of agent 0"):
-        ccmac.solve(one_sided(">=", 3.0), tol=1e-12, checkpoint=tmp_path / "c")
+        ccmac.solve(one_sided(">=", 3.0), **known)
 
 
 def test_the_geometry_is_that_of_rows_with_their_slacks() -> None:
