@@ -23,7 +23,7 @@ from ccmac.certificates.stopping import over
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, known, rows
-from ccmac.methods.interior.active import ROWS, guess, settled
+from ccmac.methods.interior.active import guess, settled
 from ccmac.methods.interior.equilibration import Units
 from ccmac.methods.interior.local import Elimination, LocalSystem, Point, Shared
 from ccmac.methods.interior.system import CommonSystem, announced
@@ -36,6 +36,7 @@ FACTS = 4  # ||r_y||^2, ||r_v||^2, s'v, objective
 STEPS = 200
 NEAR, CLOSE = 0.99, 0.9999  # of the way to the boundary; more where the predictor goes far
 ROOM = 1e-4  # of slacks and multipliers after a warm start in vain, in equilibrated units
+DOUBT = 32  # one row in so many may be in doubt after it for the solution to be near
 TINY = 1e-200  # tau that is none
 STUCK = 1e-9  # a step this short gains nothing
 TRUST = 0.1  # share of the slope's residual, or of mu, that smooth functions may miss models by
@@ -197,7 +198,7 @@ class Interior(Iteration[InteriorState]):
 
     def _inside(self, state: InteriorState) -> InteriorState:
         """From where a warm start ended, a little inside; cold where many rows were in doubt."""
-        if ROWS * state.changed > self.system.degree:
+        if DOUBT * state.changed > self.system.degree:
             return replace(self._beginning(), count=state.count)
         points = []
         for agent, point in zip(self.agents, self.points(state), strict=True):
