@@ -12,7 +12,6 @@ pass while it gets less. Where the rows are right that is the solution, multipli
 accuracy of linear algebra; what is found is judged like any other point. A warm start guesses from
 the last solution; where that does not settle it goes on a little inside the cones if few rows were
 in doubt, else cold.
-guesses from the last solution, and starts cold where that does not settle.
 Cost of a pass: 1 local factorization and 1 averaging; two passes at least.
 """
 
