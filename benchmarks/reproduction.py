@@ -50,7 +50,7 @@ TEN = (  # suite, profile, data, chi, method: partition 0 on the ring
     ("comparison", "paper", "mushrooms", None, "joint-apapc"),
     ("comparison", "paper", "mushrooms", None, "condat-vu"),
     ("comparison", "practical", "mushrooms", None, "cross-apapc"),
-    ("scaling", "paper", "a9a", 1.5, "cross-apapc"),
+    ("ablation", "paper", "mushrooms", 3, "separate 12"),
     ("scaling", "practical", "a9a", 3, "cross-apapc"),
     ("ablation", "paper", "mushrooms", 3, "separate 4"),
     ("ablation", "practical", "mushrooms", 3, "planned"),
