@@ -282,7 +282,7 @@ class Links:
             why = "hung up in the handshake; does it accept our certificate?"
             self._tell(None, f"{tls.host(outer)}: {why}")
         finally:
-            outer.transport.abort()
+            _hang_up(outer)
             self._knocking.discard(outer)
 
     async def _dial(self, peer: Peer, place: Address | Relayed) -> None:
@@ -322,7 +322,7 @@ class Links:
                     await wire.next_hello(reader, self._seconds)  # and listens
             await self._talk(*await self._secured(outer, None if called else peer.name), peer)
         finally:
-            outer.transport.abort()
+            _hang_up(outer)
 
     async def _watch(self, peer: Peer) -> None:
         """Signs of life; a silent connection is made again, a silent neighbor ends the run."""
@@ -341,7 +341,7 @@ class Links:
             elif peer.writer is not None:
                 peer.write(peer.numbering.frame(wire.BEAT))
                 if silence > LOST_BEATS * self.beat:
-                    peer.writer.transport.abort()
+                    _hang_up(peer.writer)
 
     # -- one connection ----------------------------------------------------------------------------
     async def _talk(
@@ -441,7 +441,7 @@ class Links:
         What comes on an older connection counts no more.
         """
         if peer.newest is not None:
-            peer.newest.transport.abort()
+            _hang_up(peer.newest)
         peer.newest = writer
         peer.writer = None
         greeting = wire.hello(
@@ -559,7 +559,7 @@ class Links:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for writer in (*self._open, *self._knocking):
-            writer.transport.abort()
+            _hang_up(writer)
 
 
 def spoken(error: BaseException, me: int) -> str:
@@ -580,6 +580,12 @@ def spoken(error: BaseException, me: int) -> str:
     ]
     kind = next((words for type_, words in kinds if isinstance(error, type_)), "met an error")
     return f"agent {me}: {kind}; see its own log"
+
+
+def _hang_up(writer: asyncio.StreamWriter) -> None:
+    """At once, and once: Python 3.11.2 cannot abort what is closed already."""
+    with suppress(AttributeError):
+        writer.transport.abort()
 
 
 def _wrong_size(number: int, size: int, due: int) -> str:
