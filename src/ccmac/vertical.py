@@ -120,11 +120,7 @@ class VflProblem(Problem):
         w = np.asarray(weights, dtype=np.float64).reshape(self.features, -1)
         if self.vertical.scale is not None:
             w = w * self.vertical.scale[:, None]
-        none = np.zeros(1)  # of an intercept nothing is said
-        return [
-            np.append(w[columns], none[: i == self.vertical.column])
-            for i, columns in enumerate(self.partition)
-        ]
+        return [w[columns].ravel() for columns in self.partition]
 
     def reference_blocks(self, reference: Any) -> list[Array] | None:
         """Weights in the order of the columns of X; names, where given, must say the same."""

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, nonnegative, positive
+from ccmac.methods.interior.compressed import WIDE
 from ccmac.objectives import (
     L1,
     ConcomitantHuber,
@@ -41,8 +42,6 @@ from ccmac.objectives import (
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent
 from ccmac.vfl.labels import CLASSES, DEVIANCES, MARGINS, POWERS, known
-
-WIDE = 4  # rows for each column up to which interior points sum a matrix of rows
 
 
 @dataclass(frozen=True)

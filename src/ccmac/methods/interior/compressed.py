@@ -46,6 +46,7 @@ from ccmac.workspace.declared import CurvatureTable
 from ccmac.workspace.dual import FLOATS, Explicit, digest, gathered_rows, norm_bound, rotation
 from ccmac.workspace.equations import right_hand_sides
 
+WIDE = 4  # rows for each column up to which a matrix of rows is summed instead
 COLUMNS = 500  # of all agents together
 HINGE_FLOATS = 28  # kept by the agent that works for all, times rows times columns (as measured)
 ROOM = 2**30  # bytes that it may keep
@@ -108,7 +109,7 @@ def _compressible(work: Workspace) -> int:
     own = table.conic or "D" in problem.present or problem.limited
     if not known or own or not math.fsum(table.multiple):
         return 0
-    few = 4 * vectors < problem.m and columns <= COLUMNS
+    few = WIDE * vectors < problem.m and columns <= COLUMNS
     if not few or problem.m * vectors * work.runtime.n > FLOATS:
         return 0
     kinds = _known(work)[:, 0]

@@ -6,7 +6,8 @@ With tau, kappa >= 0 and all right-hand sides times tau, the optimality conditio
 
 always have a solution that says what the problem is: tau > 0 gives u/tau with its multipliers,
 kappa > 0 a certificate that there is none. A step solves one Newton system twice (Mehrotra's
-predictor and corrector with Nesterov-Todd scaling) and goes 0.99 of the way to the boundary.
+predictor and corrector with Nesterov-Todd scaling) and goes 0.99 to 0.9999 of
+the way to the boundary.
 Cost of a step: 1 local factorization and 3 averagings: the summed matrix with the right-hand sides;
 the corrector's second order, with the predictor's length and what it leaves of the common equations
 (a refinement that costs no message of its own); the length of the step.
@@ -34,7 +35,8 @@ from ccmac.workspace.conic import StandardForm
 
 FACTS = 4  # ||r_y||^2, ||r_v||^2, s'v, objective
 STEPS = 200
-NEAR, CLOSE = 0.99, 0.9999  # of the way to the boundary; more where the predictor goes far
+NEAR = 0.99  # of the way to the boundary,
+CLOSE = 0.9999  # at most: more where the predictor goes far
 ROOM = 1e-4  # of slacks and multipliers after a warm start in vain, in equilibrated units
 DOUBT = 32  # one row in so many may be in doubt after it for the solution to be near
 TINY = 1e-200  # tau that is none
